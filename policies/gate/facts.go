@@ -1,0 +1,191 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Facts is everything that guard and policies may know of one deletion, gathered afresh for it.
+// The zero value of every Truth is unknown, and the guard takes unknown for no.
+type Facts struct {
+	Action tier.Action
+	Now    tier.Time
+	Table  tier.Table
+	Log    LogFacts
+	Seg    SegmentFacts
+	Node   NodeFacts
+	Safety SafetyFacts
+	Extern map[string]any // the user's facts, for policies only
+}
+
+// LogFacts describes the log.
+type LogFacts struct {
+	ID               tier.LogID
+	Layout           tier.Layout
+	State            tier.TierState
+	Epoch            tier.TierEpoch
+	Copied           tier.Offset
+	SourceStart      tier.Offset
+	LocalStart       tier.Offset
+	LogStart         tier.Offset
+	LocalEnd         tier.Offset
+	RemoteStart      tier.Offset
+	RemoteEnd        tier.Offset
+	HighWatermark    tier.Offset
+	HasHighWatermark bool
+	LocalBytes       int64
+	RemoteBytes      int64
+}
+
+// SegmentFacts describes the segment that would go.
+type SegmentFacts struct {
+	Range             tier.Range
+	Bytes             int64 // of all its files
+	File              tier.Stat
+	Object            string
+	MaxTime           tier.Time // largest record timestamp; absent if unusable
+	ModTime           tier.Time // of the log file
+	CopiedAt          tier.Time
+	Verified          bool
+	OrdinalFromNewest int64 // 0 is the newest segment of the log in that tier
+}
+
+// Age returns the segment's age at now and where it comes from: "record" is the largest record
+// timestamp, "mtime" the log file's, where the former is absent, negative, or lies further in the
+// future than tolerance. Age is never negative. "none" means that neither is usable.
+func (s *SegmentFacts) Age(now, tolerance tier.Time) (age tier.Time, source string) {
+	switch {
+	case s.MaxTime > 0 && s.MaxTime <= now+tolerance:
+		return max(now-s.MaxTime, 0), "record"
+	case s.ModTime > 0:
+		return max(now-s.ModTime, 0), "mtime"
+	default:
+		return 0, "none"
+	}
+}
+
+// NodeFacts describes the machine.
+type NodeFacts struct {
+	Name          string
+	DiskUsedBytes int64
+	DiskFreeBytes int64
+}
+
+// SafetyFacts is what only the guard looks at.
+type SafetyFacts struct {
+	Closed         tier.Truth // the segment can no longer grow, and all replicas have it
+	FirstLocal     tier.Truth // no older segment of the log is still local
+	Proof          Proof
+	EpochCurrent   tier.Truth // the log's tier epoch is the table's
+	SourceWhole    tier.Truth // the source could be read whole in this very look
+	NotPaused      tier.Truth // neither pause file, brake, --no-delete nor shutdown
+	Brake          tier.Brake
+	Window         tier.BrakeWindow // with this deletion counted in
+	ClockTolerance tier.Time        // nanoseconds
+	DropWay        tier.LocalDelete
+	OwnsSource     tier.Truth // tierd holds the source's lock, where the layout has one
+}
+
+// Proof is what was established about a segment at the moment of the question.
+type Proof struct {
+	Recorded  tier.Truth // every offset is in a finished copy of a valid epoch, or recorded as expired
+	Identity  tier.Truth // stat, or else the SHA-256, is that of the copy
+	Manifest  tier.Truth // the manifest entry was read now and names the same objects and digests
+	Objects   tier.Truth // each object is there now with its size
+	Lineage   tier.Truth // leader epochs agree, or the batches carry none
+	Objection string     // what was seen where one of them is not yes; for people
+}
+
+// Target is what a permit for these facts would allow.
+func (f *Facts) Target() Target {
+	return Target{Action: f.Action, Log: f.Log.ID, Range: f.Seg.Range,
+		Object: f.Seg.Object, File: f.Seg.File}
+}
+
+// Guard returns every objection to the deletion, in a fixed order; none means that the policies
+// may be asked. It is pure.
+func Guard(f *Facts) []tier.Reason {
+	var out []tier.Reason
+	object := func(code tier.Code, format string, args ...any) {
+		out = append(out, tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if f.Action != tier.DeleteLocal {
+		object(tier.CodeTierState, "no rule of the guard allows the action %q", f.Action)
+		return out
+	}
+	s, p := &f.Safety, &f.Safety.Proof
+	if f.Now <= 0 {
+		object(tier.CodeClock, "the time is not known")
+	}
+	if f.Seg.Range.Empty() || f.Seg.File.Inode == 0 {
+		object(tier.CodeNotProved, "the segment is not known")
+	}
+	if s.SourceWhole != tier.Yes {
+		object(tier.CodeSourceUnread, "the source could not be read whole just now")
+	}
+	if s.Closed != tier.Yes {
+		object(tier.CodeActiveSegment, "the segment can still grow (closed: %s)", s.Closed)
+	}
+	if f.Log.HasHighWatermark && f.Seg.Range.Next > f.Log.HighWatermark {
+		object(tier.CodeHighWatermark, "the segment ends at %d, above the high watermark %d",
+			f.Seg.Range.Next, f.Log.HighWatermark)
+	}
+	if s.FirstLocal != tier.Yes {
+		object(tier.CodePrefixBlocked, "an older segment of the log is still local")
+	}
+	out = append(out, guardProof(f, p)...)
+	if s.DropWay != tier.LocalDeleteUnlink {
+		object(tier.CodeLocalDelete, "local_delete of the source is %q", s.DropWay)
+	}
+	if s.OwnsSource != tier.Yes {
+		object(tier.CodeSourceInUse, "tierd does not hold the lock of the source's directory")
+	}
+	if s.NotPaused != tier.Yes {
+		object(tier.CodePaused, "deletions are paused")
+	}
+	if s.Brake.Exceeded(s.Window) {
+		object(tier.CodeBrake,
+			"%d segments (%d bytes) of the table within %s would pass the brake of %d (%d bytes)",
+			s.Window.Segments, s.Window.Bytes, s.Brake.Per, s.Brake.MaxSegments, s.Brake.MaxBytes)
+	}
+	return out
+}
+
+// guardProof objects to a segment of a tiered table that is not proved to be in the store.
+func guardProof(f *Facts, p *Proof) []tier.Reason {
+	if !f.Table.Tiering || f.Log.State != tier.Enabled {
+		return []tier.Reason{{Code: tier.CodeTierState,
+			Text: fmt.Sprintf("the table's tier state is %s", f.Log.State)}}
+	}
+	var out []tier.Reason
+	object := func(code tier.Code, text string) {
+		if p.Objection != "" {
+			text += ": " + p.Objection
+		}
+		out = append(out, tier.Reason{Code: code, Text: text})
+	}
+	if f.Safety.EpochCurrent != tier.Yes {
+		object(tier.CodeTierEpoch, "the copy is not of the table's tier epoch")
+	}
+	if f.Seg.Range.Next > f.Log.Copied {
+		object(tier.CodeNotCopied,
+			fmt.Sprintf("the segment ends at %d, above the copied offset %d", f.Seg.Range.Next, f.Log.Copied))
+	}
+	if p.Recorded != tier.Yes {
+		object(tier.CodeNotCopied, "no finished copy of it is recorded")
+	}
+	if p.Identity != tier.Yes {
+		object(tier.CodeChanged, "the local files are not shown to be those that were copied")
+	}
+	if p.Manifest != tier.Yes {
+		object(tier.CodeNotProved, "the manifest entry was not read back just now")
+	}
+	if p.Objects != tier.Yes {
+		object(tier.CodeStoreLost, "the objects were not seen in the store just now")
+	}
+	if p.Lineage != tier.Yes {
+		object(tier.CodeLineage, "the leader epochs are not shown to agree with the copy")
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// EffectID pairs an effect with its completion. It is unique within one engine.
+type EffectID uint64
+
+// Event is something that happened. Step takes one at a time.
+type Event interface{ event() }
+
+// Restored gives the engine what the ledger holds of one log, before the first decision.
+type Restored struct {
+	State    tier.LogState
+	Copies   []tier.Remote
+	Attempts []tier.Attempt
+}
+
+// RestoredTable gives the engine what the ledger holds of one table.
+type RestoredTable struct{ State tier.TableState }
+
+// Started ends the restoring: from here on effects are emitted.
+type Started struct{}
+
+// Reconfigured puts a new generation of settings in force.
+type Reconfigured struct{ Settings Settings }
+
+// Scanned is a look at one log.
+type Scanned struct{ Scan tier.Scan }
+
+// SourceScanned ends a scan of a whole source: logs of it that Logs does not name are not there.
+// Trouble is set where the source is vanished, empty or unreadable; then nothing of it is decided.
+type SourceScanned struct {
+	Source  string
+	Logs    []tier.LogID
+	Trouble *tier.Reason
+}
+
+// Tick lets time pass: due work is emitted.
+type Tick struct{}
+
+// Finished completes an effect.
+type Finished struct {
+	ID     EffectID
+	Result Result
+}
+
+// Paused says whether the pause file is there, or deletions are off.
+type Paused struct{ Reason *tier.Reason }
+
+// Resumed lets a table's deletions go on after the brake.
+type Resumed struct {
+	Table  string
+	Window tier.BrakeWindow
+}
+
+func (Restored) event()      {}
+func (RestoredTable) event() {}
+func (Started) event()       {}
+func (Reconfigured) event()  {}
+func (Scanned) event()       {}
+func (SourceScanned) event() {}
+func (Tick) event()          {}
+func (Finished) event()      {}
+func (Paused) event()        {}
+func (Resumed) event()       {}
+
+// Effect is something to be done outside. The engine decides that it is worth trying; the executor
+// establishes that it may be done at the moment it does it.
+type Effect interface{ effect() }
+
+// Open records the first sight of a log: LogOpened.
+type Open struct {
+	ID          EffectID
+	Log         tier.LogID
+	Source      string
+	Layout      tier.Layout
+	Incarnation string
+	Start       tier.Offset
+}
+
+// Copy copies one closed segment. Durable sub-steps, in order: CopyStarted, each PUT, the PUT of the
+// manifest entry, CopyFinished.
+type Copy struct {
+	ID      EffectID
+	Log     tier.LogID
+	Source  string
+	Segment tier.LocalSegment
+	Epoch   tier.TierEpoch
+	// Known is the position of a copy of the same range whose identity no longer holds: if the
+	// content still does, only the identity is recorded anew. HasKnown tells whether there is one.
+	Known    tier.Position
+	HasKnown bool
+}
+
+// Resolve looks at what an attempt of unknown outcome left in the store, and finishes or abandons
+// it. Durable sub-steps: CopyFinished or CopyAbandoned.
+type Resolve struct {
+	ID      EffectID
+	Log     tier.LogID
+	Source  string
+	Attempt tier.Attempt
+}
+
+// Delete deletes the oldest local segments of a log, in order, until one is kept. Durable sub-steps
+// for each: audit record, drop (rename, fsync, unlink, fsync), audit outcome, LocalDeleted.
+type Delete struct {
+	ID       EffectID
+	Log      tier.LogID
+	Source   string
+	Action   tier.Action
+	Segments []DeleteCandidate
+	Window   tier.BrakeWindow // of the table, before the first of Segments
+}
+
+// DeleteCandidate is a local segment with the position of its copy.
+type DeleteCandidate struct {
+	Segment  tier.LocalSegment
+	Position tier.Position
+	Ordinal  int64 // from the newest local segment of the log, which is 0
+}
+
+// RecordHole records offsets that the source no longer has. The executor looks again first. Durable
+// sub-steps: HoleRecorded, PUT of its manifest entry, Published.
+type RecordHole struct {
+	ID     EffectID
+	Log    tier.LogID
+	Source string
+	Range  tier.Range
+	Cause  tier.HoleCause
+}
+
+// Publish puts a durable fact into the manifest that a crash kept out of it. Durable sub-steps: the
+// PUT, Published.
+type Publish struct {
+	ID       EffectID
+	Log      tier.LogID
+	Position tier.Position
+}
+
+// Checkpoint writes one block of the manifest as one object. Durable sub-steps: the PUT,
+// Checkpointed.
+type Checkpoint struct {
+	ID    EffectID
+	Log   tier.LogID
+	Level uint8
+	Block uint64
+}
+
+// Pause makes the pause of a table durable: TablePaused.
+type Pause struct {
+	ID     EffectID
+	Table  string
+	Reason tier.Reason
+}
+
+func (Open) effect()       {}
+func (Copy) effect()       {}
+func (Resolve) effect()    {}
+func (Delete) effect()     {}
+func (RecordHole) effect() {}
+func (Publish) effect()    {}
+func (Checkpoint) effect() {}
+func (Pause) effect()      {}
+
+// Result is how an effect ended.
+type Result interface{ result() }
+
+// Opened completes Open. State is what the ledger holds now.
+type Opened struct{ State tier.LogState }
+
+// Copied completes Copy or Resolve: the segment is in the store, or was already. Next is the next
+// free manifest position of the log; Offset the copied offset.
+type Copied struct {
+	Remote tier.Remote
+	Offset tier.Offset
+	Next   tier.Position
+}
+
+// Abandoned completes Resolve where the attempt could not be finished.
+type Abandoned struct{ Next tier.Position }
+
+// Failed completes any effect that did not do what it should; nothing is deleted. A quarantined
+// segment is not tried again until its file changes.
+type Failed struct {
+	Reason     tier.Reason
+	Quarantine bool
+	Unknown    bool          // the outcome must be resolved by looking; Attempt says at what
+	Attempt    *tier.Attempt // under way, if any
+}
+
+// Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any.
+type Deleted struct {
+	Gone   []tier.LocalSegment
+	Window tier.BrakeWindow
+	Kept   *Kept
+}
+
+// Kept is the gate's answer for a segment that stays.
+type Kept struct {
+	Segment tier.LocalSegment
+	Reasons []tier.Reason
+	Due     tier.Time // when it is worth asking again; absent if only a change of facts can help
+}
+
+// HoleDone completes RecordHole and Publish. Offset is the copied offset after it.
+type HoleDone struct {
+	Hole   tier.Hole
+	Offset tier.Offset
+	Next   tier.Position
+}
+
+// Done completes an effect that has nothing else to say.
+type Done struct{}
+
+func (Opened) result()    {}
+func (Copied) result()    {}
+func (Abandoned) result() {}
+func (Failed) result()    {}
+func (Deleted) result()   {}
+func (HoleDone) result()  {}
+func (Done) result()      {}
+
+// Settings is one generation of configuration as the engine needs it.
+type Settings struct {
+	Generation uint64
+	// Table resolves the effective configuration of a table; it must be pure. ok is false for a name
+	// that no entry governs.
+	Table      func(name string) (t tier.Table, ok bool)
+	Sources    []string
+	Workers    int        // copies at one time
+	Deleters   int        // deletions at one time
+	Brake      tier.Brake // per table
+	Tolerance  tier.Time  // of clocks, nanoseconds
+	HoldMax    tier.Time  // longest hold by a plugin, nanoseconds
+	AskAgain   tier.Time  // slow period after which a denial is asked again, nanoseconds
+	Backoff    Backoff
+	ExpireRule bool // some policy may ask for deletions before a TTL is over
+}
+
+// Backoff bounds how soon a failed effect is tried again. Nanoseconds.
+type Backoff struct{ Min, Max tier.Time }

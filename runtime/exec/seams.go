@@ -1,0 +1,99 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// The errors that the executor branches on. Adapters wrap them.
+var (
+	ErrVanished = tier.ErrVanished // the file or object is not there (any more)
+	ErrDamaged  = tier.ErrDamaged  // the content contradicts itself or its checksum
+	ErrChanged  = tier.ErrChanged  // the file changed while it was read
+	ErrRefused  = tier.ErrRefused  // the ledger refused the record: it would break an invariant
+	errNoSource = errors.New("no such source")
+)
+
+// Ledger is the durable record. All methods are safe for concurrent use.
+type Ledger interface {
+	// Append makes r durable before it returns, together with whatever else is appended at the same
+	// time. The position is the one that a CopyStarted or HoleRecorded was given. An error that wraps
+	// ErrRefused concerns this record alone; any other error means that nothing is known to be
+	// durable any more, and the process must end.
+	Append(ctx context.Context, r tier.Record) (tier.Position, error)
+	// Log returns a copy of the log's durable state.
+	Log(id tier.LogID) (tier.LogState, bool)
+	// Table returns a copy of the table's durable state; the zero state for one never seen.
+	Table(name string) tier.TableState
+	// Copy returns the finished copy at the position; ErrVanished if there is none.
+	Copy(id tier.LogID, pos tier.Position) (tier.Copy, error)
+	// Attempt returns the attempt under way at the position; ErrVanished if there is none.
+	Attempt(id tier.LogID, pos tier.Position) (tier.Attempt, error)
+	// Facts returns the log's facts at the positions [from, to), ascending.
+	Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error)
+}
+
+// Source reads and drops the segments of one configured source. Methods are safe for concurrent
+// use.
+type Source interface {
+	// Look scans one log afresh, past every cache. Whole is false where anything of the directory
+	// could not be read.
+	Look(ctx context.Context, id tier.LogID) (scan tier.Scan, whole bool, err error)
+	// Read passes once over the files of the segment in order, checks every batch, and returns
+	// digests and facts. ErrDamaged, ErrVanished and ErrChanged are wrapped.
+	Read(ctx context.Context, id tier.LogID, r tier.Range) (tier.Content, error)
+	// Stat returns the identity that the file of a segment has now.
+	Stat(ctx context.Context, id tier.LogID, name string) (tier.Stat, error)
+	// Open opens one file of a segment; name is a base name from Content.
+	Open(ctx context.Context, id tier.LogID, name string) (SourceReader, error)
+	// Drop removes the segment's files, the one with the records first to vanish from its name, and
+	// spends the permit. It is done only if the file with the records is still target.File. A nil
+	// error means that the names are durably gone.
+	Drop(ctx context.Context, p gate.Permit, target gate.Target) error
+	// Owned tells whether tierd holds the source's lock; Yes where the layout has none.
+	Owned() tier.Truth
+	// LocalDelete is the configured way to delete.
+	LocalDelete() tier.LocalDelete
+}
+
+// SourceReader is an open segment file.
+type SourceReader interface {
+	io.ReaderAt
+	io.Closer
+	Stat() (tier.Stat, error)
+	// DropCache hints that the bytes [off, off+n) will not be read again soon.
+	DropCache(off, n int64)
+}
+
+// Store is the object store as tierd lays it out. Methods are safe for concurrent use, keep to
+// the context's deadline as far as the provider does, and wrap ErrVanished for a missing object
+// and ErrDamaged for one that is not what it should be.
+type Store interface {
+	// PutFile uploads one file of a segment, size bytes of r, as one object, byte for byte.
+	PutFile(ctx context.Context, k tier.ObjectKey, r io.ReaderAt, size int64) error
+	// VerifyFile compares the stored object with the digest: its size always, and what mode says of
+	// its content, read back and compared with local (which may be nil for VerifyFull).
+	VerifyFile(ctx context.Context, k tier.ObjectKey, d tier.FileDigest, mode tier.VerifyMode,
+		local io.ReaderAt) error
+	// StatFile checks that the object is there with the size.
+	StatFile(ctx context.Context, k tier.ObjectKey, size int64) error
+	// PutFact writes the manifest entry of one fact.
+	PutFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
+	// Fact reads one manifest entry back and checks it.
+	Fact(ctx context.Context, log tier.LogID, pos tier.Position, attempt tier.AttemptID) (tier.Fact, error)
+	// PutCheckpoint writes the manifest checkpoint of the block at the level.
+	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64, facts []tier.Fact) error
+}
+
+// Audit is the deletion log.
+type Audit interface {
+	// Intend makes the record of a deletion that is about to happen durable. Without it there is no
+	// deletion.
+	Intend(ctx context.Context, d tier.Deletion) (seq uint64, err error)
+	// Conclude makes the outcome of the intended deletion seq durable.
+	Conclude(ctx context.Context, seq uint64, o tier.Outcome) error
+}

@@ -1,0 +1,80 @@
+package tier
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// LogID names one log: the table it belongs to and its name within the table. Its text is
+// "table/name"; the last slash separates the two, so a table may contain slashes and a name may
+// not.
+type LogID struct {
+	Table string
+	Name  string
+}
+
+// ParseLogID splits s at its last slash and checks it.
+func ParseLogID(s string) (LogID, error) {
+	i := strings.LastIndexByte(s, '/')
+	if i < 0 {
+		return LogID{}, fmt.Errorf("log id %q: want table/name, such as orders/0", s)
+	}
+	id := LogID{Table: s[:i], Name: s[i+1:]}
+	return id, id.Validate()
+}
+
+// Validate reports what is wrong with the id: an empty part, a path step of "." or "..", a control
+// character, or text that is not UTF-8.
+func (id LogID) Validate() error {
+	s := id.String()
+	switch {
+	case id.Table == "" || id.Name == "":
+		return fmt.Errorf("log id %q: table and name must not be empty", s)
+	case strings.Contains(id.Name, "/"):
+		return fmt.Errorf("log id %q: the name must not contain a slash", s)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("log id %q: not valid UTF-8", s)
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("log id %q: contains a control character", s)
+	}
+	for step := range strings.SplitSeq(s, "/") {
+		if step == "" || step == "." || step == ".." {
+			return fmt.Errorf("log id %q: empty, . and .. are no path steps", s)
+		}
+	}
+	return nil
+}
+
+// String gives "table/name".
+func (id LogID) String() string { return id.Table + "/" + id.Name }
+
+// Compare orders ids by table, then by name.
+func (id LogID) Compare(other LogID) int {
+	if c := strings.Compare(id.Table, other.Table); c != 0 {
+		return c
+	}
+	return strings.Compare(id.Name, other.Name)
+}
+
+// Layout is how a source keeps its logs on disk.
+type Layout string
+
+// The layouts that a source can have.
+const (
+	LayoutKafka Layout = "kafka"
+	LayoutPlain Layout = "plain"
+	LayoutFluss Layout = "fluss"
+)
+
+// TierState is where a table's tiering stands. A table begins ENABLED or DISABLED, and moves
+// ENABLED -> DISABLING -> DISABLED -> ENABLED only (KIP-950).
+type TierState string
+
+// The tier states.
+const (
+	Enabled   TierState = "ENABLED"
+	Disabling TierState = "DISABLING"
+	Disabled  TierState = "DISABLED"
+)

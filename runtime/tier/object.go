@@ -1,0 +1,44 @@
+package tier
+
+// ObjectKey names one file of one attempt in the store. The store turns it into a key that starts
+// with the ledger id, so that two tierds never touch each other's objects.
+type ObjectKey struct {
+	Log     LogID
+	Epoch   TierEpoch
+	Base    Offset
+	Attempt AttemptID
+	Name    string // base name of the file, as in the source's directory
+}
+
+// Deletion is what the audit record says of a deletion before it happens.
+type Deletion struct {
+	Action  Action    `json:"action"`
+	Log     LogID     `json:"log"`
+	Range   Range     `json:"range"`
+	Bytes   int64     `json:"bytes"`
+	Epoch   TierEpoch `json:"tier_epoch"`
+	SHA256  SHA256    `json:"sha256"`           // of the local log file, or of the object
+	Object  string    `json:"object,omitempty"` // key of the copy's log file in the store
+	Attempt AttemptID `json:"attempt"`          // of the copy that proves it
+	Reasons []Reason  `json:"reasons"`          // why it may go
+	Digest  string    `json:"policy_digest"`    // of the policies and data that were asked
+	At      Time      `json:"at_ns"`            // nanoseconds since the Unix epoch
+	Input   []byte    `json:"input,omitempty"`  // the policies' input, JSON
+}
+
+// Outcome is how an intended deletion ended.
+type Outcome struct {
+	Result OutcomeResult `json:"result"`
+	Text   string        `json:"text,omitempty"`
+	At     Time          `json:"at_ns"`
+}
+
+// OutcomeResult is a word for how a deletion ended.
+type OutcomeResult string
+
+// The results of a deletion.
+const (
+	OutcomeDeleted OutcomeResult = "deleted"
+	OutcomeKept    OutcomeResult = "kept"    // nothing was deleted
+	OutcomeUnknown OutcomeResult = "unknown" // to be resolved by looking
+)
