@@ -85,6 +85,7 @@ type Scan struct {
 	HasHighWatermark bool
 	LocalEnd         Offset // end of the last record seen, also in the active segment
 	Compacted        bool
+	Whole            bool // everything of the log could be read; false proves nothing
 	Problems         []Problem
 }
 
