@@ -1,23 +1,30 @@
 // Package vfs is the file system that tierd's own durable writes and its sources go through.
 //
 // A Dir is one directory, and confines: names are slash-separated paths below it, no step may be
-// a link, ".." is refused. There are two implementations with one conformance suite: OS, over
-// os.Root; and Mem, whose Crash drops whatever was not synced and whose faults a test injects.
+// a link, ".." is refused. There are two implementations with one conformance suite (vfstest): OS,
+// over openat; and Mem, whose Crash drops whatever was not synced and whose faults a test injects.
 //
 // Durability follows POSIX, not what ext4 happens to give: a file's bytes are durable after
-// File.Sync, a name (created, renamed or removed) after Dir.Sync of its directory.
+// File.Sync, a name (created, renamed or removed) after Dir.Sync of its directory. One promise of
+// every journaling file system is relied on beyond that: a rename never loses its file, so that
+// after a crash the file has its old name or its new one, or, between two directories, both.
 package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
 
 // ErrNotRegular is returned for a link, a directory or a device where a regular file is wanted.
 var ErrNotRegular = errors.New("not a regular file")
+
+// errLink is returned where a step of a name, or the file that it names, is a link.
+var errLink = fmt.Errorf("links are not followed: %w", ErrNotRegular)
 
 // Dir is a directory that confines its user. All methods are safe for concurrent use. Errors wrap
 // fs.ErrNotExist, fs.ErrExist, fs.ErrPermission where they apply, and are *fs.PathError values.
@@ -74,3 +81,13 @@ type Info struct {
 
 // Regular reports whether the entry is a regular file.
 func (i Info) Regular() bool { return i.Mode.IsRegular() }
+
+// splitName checks a name and splits it into the steps to its parent directory and its last
+// element. The name "." has no steps and the last element ".".
+func splitName(name string) (steps []string, last string, err error) {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return nil, "", fs.ErrInvalid
+	}
+	all := strings.Split(name, "/")
+	return all[:len(all)-1], all[len(all)-1], nil
+}
