@@ -178,13 +178,14 @@ func guardProof(f *Facts, p *Proof) []tier.Reason {
 	if p.Identity != tier.Yes {
 		object(tier.CodeChanged, "the local files are not shown to be those that were copied")
 	}
-	if p.Manifest != tier.Yes {
-		object(tier.CodeNotProved, "the manifest entry was not read back just now")
-	}
-	if p.Objects != tier.Yes {
-		object(tier.CodeStoreLost, "the objects were not seen in the store just now")
-	}
-	if p.Lineage != tier.Yes {
+	switch {
+	case p.Identity != tier.Yes || p.Recorded != tier.Yes:
+		// The store was not asked.
+	case p.Manifest == tier.No || p.Objects == tier.No:
+		object(tier.CodeStoreLost, "the store no longer has the copy")
+	case p.Manifest != tier.Yes || p.Objects != tier.Yes:
+		object(tier.CodeNotProved, "the copy was not seen in the store just now")
+	case p.Lineage != tier.Yes:
 		object(tier.CodeLineage, "the leader epochs are not shown to agree with the copy")
 	}
 	return out

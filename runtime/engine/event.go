@@ -49,10 +49,14 @@ type Finished struct {
 // Paused says whether the pause file is there, or deletions are off.
 type Paused struct{ Reason *tier.Reason }
 
-// Resumed lets a table's deletions go on after the brake.
-type Resumed struct {
-	Table  string
-	Window tier.BrakeWindow
+// Resumed lets a table's deletions go on after the brake, with a new window.
+type Resumed struct{ Table string }
+
+// LossAccepted says that an operator accepted the loss of a damaged segment: copying goes on behind
+// it. The damaged file stays where it is. Hole is recorded, and published next.
+type LossAccepted struct {
+	Accepted tier.LossAccepted
+	Hole     HoleDone
 }
 
 func (Restored) event()      {}
@@ -65,6 +69,7 @@ func (Tick) event()          {}
 func (Finished) event()      {}
 func (Paused) event()        {}
 func (Resumed) event()       {}
+func (LossAccepted) event()  {}
 
 // Effect is something to be done outside. The engine decides that it is worth trying; the executor
 // establishes that it may be done at the moment it does it.
@@ -112,6 +117,7 @@ type Delete struct {
 	Action   tier.Action
 	Segments []DeleteCandidate
 	Window   tier.BrakeWindow // of the table, before the first of Segments
+	Remote   Extent           // of the log, for the policies
 }
 
 // DeleteCandidate is a local segment with the position of its copy.
@@ -186,8 +192,8 @@ type Abandoned struct{ Next tier.Position }
 type Failed struct {
 	Reason     tier.Reason
 	Quarantine bool
-	Unknown    bool          // the outcome must be resolved by looking; Attempt says at what
-	Attempt    *tier.Attempt // under way, if any
+	Segment    tier.LocalSegment // the damaged one, if Quarantine
+	Attempt    *tier.Attempt     // of unknown outcome, if any: it is resolved by looking
 }
 
 // Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any.
@@ -204,11 +210,15 @@ type Kept struct {
 	Due     tier.Time // when it is worth asking again; absent if only a change of facts can help
 }
 
-// HoleDone completes RecordHole and Publish. Offset is the copied offset after it.
+// HoleDone completes RecordHole: the hole is durable in the ledger at Position. Offset is the copied
+// offset after it, Next the next free position. Published is false where the manifest does not have
+// it yet.
 type HoleDone struct {
-	Hole   tier.Hole
-	Offset tier.Offset
-	Next   tier.Position
+	Hole      tier.Hole
+	Position  tier.Position
+	Offset    tier.Offset
+	Next      tier.Position
+	Published bool
 }
 
 // Done completes an effect that has nothing else to say.
@@ -227,16 +237,18 @@ type Settings struct {
 	Generation uint64
 	// Table resolves the effective configuration of a table; it must be pure. ok is false for a name
 	// that no entry governs.
-	Table      func(name string) (t tier.Table, ok bool)
-	Sources    []string
-	Workers    int        // copies at one time
-	Deleters   int        // deletions at one time
-	Brake      tier.Brake // per table
-	Tolerance  tier.Time  // of clocks, nanoseconds
-	HoldMax    tier.Time  // longest hold by a plugin, nanoseconds
-	AskAgain   tier.Time  // slow period after which a denial is asked again, nanoseconds
-	Backoff    Backoff
-	ExpireRule bool // some policy may ask for deletions before a TTL is over
+	Table func(name string) (t tier.Table, ok bool)
+	// LocalDelete says how a source's segments are deleted; it must be pure. A source that is not
+	// configured is LocalDeleteNever.
+	LocalDelete func(source string) tier.LocalDelete
+	Workers     int        // copies at one time
+	Deleters    int        // deletions at one time
+	Brake       tier.Brake // per table
+	Tolerance   tier.Time  // of clocks, nanoseconds
+	HoldMax     tier.Time  // longest hold by a plugin, nanoseconds
+	AskAgain    tier.Time  // slow period after which a denial is asked again, nanoseconds
+	Backoff     Backoff
+	ExpireRule  bool // some policy may ask for deletions before a TTL is over
 }
 
 // Backoff bounds how soon a failed effect is tried again. Nanoseconds.

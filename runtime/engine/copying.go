@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// considerCopy queues the log if its oldest uncopied segment can be copied now.
+func (e *Engine) considerCopy(l *logIndex) {
+	if len(l.attempts) > 0 || e.retryLater(l) {
+		return
+	}
+	if i := l.nextCopy(); i >= 0 {
+		l.oldest = l.local[i].Log.ModTime
+		e.ready.fix(l)
+	}
+}
+
+// nextCopy is the oldest segment that wants copying; -1 if there is none. A damaged segment blocks
+// those behind it, so that no copy ever jumps over damage unseen.
+func (l *logIndex) nextCopy() int {
+	for i := l.cursor; i < len(l.local); i++ {
+		switch l.states[i] {
+		case copied, copying, accepted:
+			if i == l.cursor && l.states[i] == copied {
+				l.cursor++
+			}
+			continue
+		case quarantined:
+			return -1
+		}
+		if !l.local[i].Closed() {
+			return -1
+		}
+		return i
+	}
+	return -1
+}
+
+func (e *Engine) startCopy(l *logIndex) {
+	i := l.nextCopy()
+	s := l.local[i]
+	known, _, found := l.copyOf(&s)
+	f := Copy{
+		ID: e.id(), Log: l.id, Source: l.source, Segment: s,
+		Epoch: e.table(l.id.Table).state.Epoch,
+		Known: known.Position, HasKnown: found && l.states[i] == changed,
+	}
+	l.states[i] = copying
+	l.copies++
+	l.floors = append(l.floors, floor{f.ID, l.state.Next})
+	e.copies++
+	e.emit(f)
+	e.evaluate(l)
+}
+
+// floor is the lowest manifest position that a copy under way may have been given.
+type floor struct {
+	id       EffectID
+	position tier.Position
+}
+
+// settled is the position below which no copy under way can have an entry: every position below it
+// is finished, abandoned or published.
+func (l *logIndex) settled() tier.Position {
+	low := l.state.Next
+	for _, f := range l.floors {
+		low = min(low, f.position)
+	}
+	for _, a := range l.attempts {
+		low = min(low, a.Position)
+	}
+	for _, p := range l.state.Unpublished {
+		low = min(low, p)
+	}
+	return low
+}
+
+// maintain resolves what is unknown, publishes what a crash kept out of the manifest, writes
+// checkpoints, and records offsets that the source no longer has.
+func (e *Engine) maintain(l *logIndex) {
+	if e.retryLater(l) {
+		return
+	}
+	if len(l.attempts) > 0 && !l.resolving {
+		l.resolving = true
+		e.copies++
+		e.emit(Resolve{ID: e.id(), Log: l.id, Source: l.source, Attempt: l.attempts[0]})
+	}
+	if len(l.state.Unpublished) > 0 && !l.publishing {
+		l.publishing = true
+		e.emit(Publish{ID: e.id(), Log: l.id, Position: l.state.Unpublished[0]})
+	}
+	if level, block, ok := l.checkpointDue(); ok && !l.checking {
+		l.checking = true
+		e.emit(Checkpoint{ID: e.id(), Log: l.id, Level: level, Block: block})
+	}
+	if r := l.missing(); !r.Empty() && !l.holing {
+		l.holing = true
+		e.emit(RecordHole{ID: e.id(), Log: l.id, Source: l.source, Range: r,
+			Cause: tier.HoleSourceGone})
+	}
+}
+
+// checkpointDue finds the next block of the lowest level that is complete.
+func (l *logIndex) checkpointDue() (level uint8, block uint64, ok bool) {
+	below := uint64(l.settled())
+	for i := 0; ; i++ {
+		var done uint64
+		if i < len(l.state.Checkpoints) {
+			done = l.state.Checkpoints[i]
+		}
+		if below < (done+1)*tier.CheckpointRadix {
+			if done == 0 {
+				return 0, 0, false
+			}
+			below = done
+			continue
+		}
+		return uint8(i + 1), done, true
+	}
+}
+
+// missing is the range just above the copied offset that neither the source nor the store has. It is
+// looked for only when everything of the log could be read and no copy is under way.
+func (l *logIndex) missing() tier.Range {
+	from := l.state.Copied
+	if !l.whole || l.copies > 0 || len(l.attempts) > 0 || len(l.local) == 0 {
+		return tier.Range{}
+	}
+	to := tier.Offset(-1)
+	for i := range l.local {
+		if s := &l.local[i]; s.Next > from || s.Base >= from {
+			to = s.Base
+			break
+		}
+	}
+	for i := range l.remote {
+		if r := &l.remote[i]; r.Next > from {
+			if to < 0 || r.Base < to {
+				to = r.Base
+			}
+			break
+		}
+	}
+	if to <= from {
+		return tier.Range{}
+	}
+	return tier.Range{Base: from, Next: to}
+}
+
+// copyFinished takes over the result of a Copy or a Resolve.
+func (e *Engine) copyFinished(l *logIndex, id EffectID, res Result) {
+	e.copies--
+	l.floors = slices.DeleteFunc(l.floors, func(f floor) bool { return f.id == id })
+	switch res := res.(type) {
+	case Copied:
+		l.succeeded()
+		l.addRemote(res.Remote)
+		l.state.Copied = max(l.state.Copied, res.Offset)
+		l.state.Next = max(l.state.Next, res.Next)
+		l.kept = nil
+	case Abandoned:
+		l.state.Next = max(l.state.Next, res.Next)
+	case Failed:
+		e.failed(l, res)
+	}
+}
+
+// settle gives the segment of a finished copy its new state: whatever ledger and quarantine say.
+func (l *logIndex) settle(base tier.Offset) {
+	i := l.at(base)
+	if i < 0 {
+		return
+	}
+	s := &l.local[i]
+	_, identical, found := l.copyOf(s)
+	switch {
+	case identical:
+		l.states[i] = copied
+	case found:
+		l.states[i] = l.damageOf(s, changed)
+	default:
+		l.states[i] = l.damageOf(s, uncopied)
+	}
+	l.cursor = min(l.cursor, i)
+}
+
+// failed remembers a failure and when to try again. Damage is quarantined; something that went away
+// is a normal race and is seen at the next scan.
+func (e *Engine) failed(l *logIndex, f Failed) {
+	if f.Attempt != nil {
+		l.attempts = append(l.attempts, *f.Attempt)
+		l.state.Next = max(l.state.Next, f.Attempt.Position+1)
+	}
+	if f.Quarantine {
+		if i := l.at(f.Segment.Base); i >= 0 {
+			l.quarantine = append(l.quarantine, quarantine{f.Segment, f.Reason})
+		}
+		return
+	}
+	l.failures++
+	l.failure = &f.Reason
+	l.retryAt = e.now + e.settings.Backoff.delay(l.id, l.failures)
+}
+
+func (l *logIndex) succeeded() {
+	l.failures, l.failure, l.retryAt = 0, nil, 0
+}
+
+// delay doubles from Min to Max with the number of failures, less up to a quarter, which depends on
+// the log alone: logs that failed together do not come back together, and a replay gives the same.
+func (b Backoff) delay(id tier.LogID, failures int) tier.Time {
+	d := b.Min
+	for i := 1; i < failures && d < b.Max; i++ {
+		d *= 2
+	}
+	d = max(min(d, b.Max), 1)
+	h := uint32(2166136261) // FNV-1a, 32 bit
+	for _, c := range []byte(id.String()) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return d - d/4*tier.Time(h%1024)/1024
+}

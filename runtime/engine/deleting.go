@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// considerDelete finds out whether the oldest local segment is worth asking the gate about now, and
+// otherwise when.
+func (e *Engine) considerDelete(l *logIndex) {
+	if l.deleting || len(l.local) == 0 || l.states[0] != copied || !l.local[0].Closed() {
+		return
+	}
+	t := e.table(l.id.Table)
+	if e.deletionStopped(l, t) != nil {
+		return
+	}
+	if l.kept != nil && l.kept.Segment == l.local[0] {
+		if e.now < l.kept.askAt {
+			l.wake(l.kept.askAt)
+			return
+		}
+		l.kept = nil
+	}
+	at := e.worthAsking(l, t, 0, l.localBytes(0))
+	if at > e.now {
+		if at != never {
+			l.wake(at)
+		}
+		return
+	}
+	l.wantSince = at
+	e.want(t, l)
+}
+
+// deletionStopped says why no deletion of the log is even proposed, if so.
+func (e *Engine) deletionStopped(l *logIndex, t *tableIndex) *tier.Reason {
+	switch way := e.localDelete(l.source); {
+	case e.paused != nil:
+		return e.paused
+	case t.state.Paused != nil:
+		return t.state.Paused
+	case way == tier.LocalDeleteNever:
+		return &tier.Reason{Code: tier.CodeLocalDelete,
+			Text: fmt.Sprintf("local_delete of the source %q is %s", l.source, way)}
+	case !l.whole:
+		return &tier.Reason{Code: tier.CodeSourceUnread,
+			Text: "not everything of the log could be read"}
+	}
+	return nil
+}
+
+func (e *Engine) localDelete(source string) tier.LocalDelete {
+	if e.settings.LocalDelete == nil {
+		return tier.LocalDeleteNever
+	}
+	return e.settings.LocalDelete(source)
+}
+
+// worthAsking is the earliest time at which some limit lets segment i go; never if none does. It
+// mirrors the built-in policy, which decides. Where a policy may ask for more, asking is always
+// worth it.
+func (e *Engine) worthAsking(l *logIndex, t *tableIndex, i int, bytesFrom int64) tier.Time {
+	cfg, _ := e.config(t)
+	if e.settings.ExpireRule {
+		return e.now
+	}
+	if cfg.LocalSegments.Set && int64(len(l.local)-i) > cfg.LocalSegments.Value {
+		return e.now
+	}
+	if cfg.LocalBytes.Set && bytesFrom-cfg.LocalBytes.Value >= l.local[i].Bytes {
+		return e.now
+	}
+	if cfg.LocalTTL == 0 {
+		return never
+	}
+	return e.birth(l, i).Add(cfg.LocalTTL) + 1 // the limit is strict
+}
+
+// birth is the time from which a segment's age counts: its largest record timestamp where that is
+// usable, else the mtime of its log file.
+func (e *Engine) birth(l *logIndex, i int) tier.Time {
+	s := &l.local[i]
+	maxTime := s.MaxTime
+	if r, identical, _ := l.copyOf(s); identical {
+		maxTime = r.MaxTime
+	}
+	if maxTime > 0 && maxTime <= e.now+e.settings.Tolerance {
+		return maxTime
+	}
+	return s.Log.ModTime
+}
+
+// startDelete proposes the longest prefix that is worth asking about, up to the brake.
+func (e *Engine) startDelete(l *logIndex) {
+	t := e.table(l.id.Table)
+	brake := e.settings.Brake
+	window := t.state.Window.At(e.now, brake.Per)
+	var list []DeleteCandidate
+	after, bytes := window, l.localBytes(0)
+	braked := false
+	for i := range l.local {
+		s := l.local[i]
+		r, identical, _ := l.copyOf(&s)
+		if len(list) == deleteBatchMax || !s.Closed() || l.states[i] != copied || !identical ||
+			e.worthAsking(l, t, i, bytes) > e.now {
+			break
+		}
+		after = after.Plus(1, s.Bytes)
+		if braked = brake.Exceeded(after); braked {
+			break
+		}
+		bytes -= s.Bytes
+		s.Next = r.Next // what was copied; a gap behind it belongs to nobody
+		list = append(list, DeleteCandidate{Segment: s, Position: r.Position,
+			Ordinal: int64(len(l.local) - 1 - i)})
+	}
+	if len(list) == 0 {
+		e.brake(l, t, braked, after)
+		return
+	}
+	l.deleting, t.deleting = true, true
+	e.deletes++
+	e.emit(Delete{ID: e.id(), Log: l.id, Source: l.source, Action: tier.DeleteLocal,
+		Segments: list, Window: window, Remote: l.remoteExtent()})
+	e.evaluate(l)
+}
+
+// brake pauses the table, durably, where the next deletion would pass its limit.
+func (e *Engine) brake(l *logIndex, t *tableIndex, braked bool, after tier.BrakeWindow) {
+	e.unwant(l)
+	if !braked {
+		return
+	}
+	b := e.settings.Brake
+	t.pausing = true
+	e.emit(Pause{ID: e.id(), Table: t.name, Reason: tier.Reason{Code: tier.CodeBrake,
+		Text: fmt.Sprintf("the next deletion would be number %d (%d bytes in all) within %s; the limit "+
+			"is %d (%d bytes): look into it, then run: tierd resume %s",
+			after.Segments, after.Bytes, b.Per, b.MaxSegments, b.MaxBytes, t.name)}})
+}
+
+// want queues a log whose oldest segment may go; unwant takes it out.
+func (e *Engine) want(t *tableIndex, l *logIndex) {
+	t.want.fix(l)
+	i, found := slices.BinarySearchFunc(e.wanting, t.name, func(t *tableIndex, name string) int {
+		return cmp.Compare(t.name, name)
+	})
+	if !found {
+		e.wanting = slices.Insert(e.wanting, i, t)
+	}
+}
+
+func (e *Engine) unwant(l *logIndex) {
+	t := e.table(l.id.Table)
+	t.want.remove(l)
+	if t.want.len() > 0 {
+		return
+	}
+	i, found := slices.BinarySearchFunc(e.wanting, t.name, func(t *tableIndex, name string) int {
+		return cmp.Compare(t.name, name)
+	})
+	if found {
+		e.wanting = slices.Delete(e.wanting, i, i+1)
+	}
+}
+
+// deleteFinished takes out what went, and remembers why the next one stayed.
+func (e *Engine) deleteFinished(l *logIndex, res Result) {
+	t := e.table(l.id.Table)
+	l.deleting, t.deleting = false, false
+	e.deletes--
+	switch res := res.(type) {
+	case Deleted:
+		l.drop(res.Gone)
+		if len(res.Gone) > 0 {
+			t.state.Window = res.Window
+		}
+		if res.Kept != nil {
+			e.keep(l, *res.Kept)
+		}
+	case Failed:
+		e.failed(l, res)
+	}
+}
+
+func (l *logIndex) drop(gone []tier.LocalSegment) {
+	for _, g := range gone {
+		if i := l.at(g.Base); i >= 0 && l.local[i].Log == g.Log {
+			l.local = slices.Delete(l.local, i, i+1)
+			l.states = slices.Delete(l.states, i, i+1)
+		}
+	}
+	l.cursor = 0
+}
+
+// keep remembers the gate's answer. What it found out about the copy counts at once: a changed file
+// or a lost object is copied again.
+func (e *Engine) keep(l *logIndex, k Kept) {
+	i := l.at(k.Segment.Base)
+	if i < 0 || l.local[i].Log != k.Segment.Log {
+		return // it is another file by now
+	}
+	k.Segment = l.local[i]
+	askAt := e.now + max(e.settings.AskAgain, 1)
+	if k.Due > e.now {
+		askAt = min(askAt, k.Due)
+	}
+	l.kept = &keptSegment{Kept: k, askAt: askAt}
+	for _, r := range k.Reasons {
+		switch r.Code {
+		case tier.CodeChanged:
+			l.states[i] = changed
+		case tier.CodeStoreLost:
+			l.states[i] = lost
+		}
+	}
+	l.cursor = min(l.cursor, i)
+}

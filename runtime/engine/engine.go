@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// never is later than every due time.
+const never = tier.Time(math.MaxInt64)
+
+// deleteBatchMax bounds one Delete effect, so that a fresh decision is never far away.
+const deleteBatchMax = 64
+
+// Engine is the state machine. It is not safe for concurrent use.
+type Engine struct {
+	settings Settings
+	started  bool
+	now      tier.Time
+	paused   *tier.Reason
+
+	logs    map[tier.LogID]*logIndex
+	order   []*logIndex // ascending by id; what is iterated, so that no map order is visible
+	tables  map[string]*tableIndex
+	sources map[string]*sourceIndex
+
+	inflight map[EffectID]Effect
+	lastID   EffectID
+	copies   int // Copy and Resolve effects in flight
+	deletes  int // Delete effects in flight
+
+	due     queue         // logs that wait for a time
+	ready   queue         // logs with a segment to copy, the oldest first
+	wanting []*tableIndex // tables with a log that wants to delete, ascending by name
+	out     []Effect
+}
+
+type tableIndex struct {
+	name       string
+	generation uint64 // of cfg
+	cfg        tier.Table
+	governed   bool
+	state      tier.TableState
+	deleting   bool // one Delete of a table at a time keeps the brake's count exact
+	pausing    bool
+	want       queue // logs whose oldest segment may go now
+}
+
+type sourceIndex struct {
+	trouble *tier.Reason
+	scanned bool // at least one whole look since the start
+}
+
+// New returns an engine that knows nothing. It emits nothing before Started.
+func New() *Engine {
+	return &Engine{
+		logs:     map[tier.LogID]*logIndex{},
+		tables:   map[string]*tableIndex{},
+		sources:  map[string]*sourceIndex{},
+		inflight: map[EffectID]Effect{},
+		due: queue{
+			key:  func(l *logIndex) tier.Time { return l.due },
+			slot: func(l *logIndex) *int { return &l.dueSlot },
+		},
+		ready: queue{
+			key:  func(l *logIndex) tier.Time { return l.oldest },
+			slot: func(l *logIndex) *int { return &l.readySlot },
+		},
+	}
+}
+
+// Step takes one event at the time now and returns what is worth doing next. The effects are the
+// caller's; each must be answered by a Finished with its id. A clock that goes back changes only
+// what is due.
+func (e *Engine) Step(now tier.Time, ev Event) []Effect {
+	e.now = now
+	switch ev := ev.(type) {
+	case Restored:
+		e.restore(ev)
+	case RestoredTable:
+		t := e.table(ev.State.Table)
+		t.state = ev.State
+	case Started:
+		e.started = true
+		e.evaluateAll()
+	case Reconfigured:
+		e.settings = ev.Settings
+		e.evaluateAll()
+	case Scanned:
+		e.scanned(ev.Scan)
+	case SourceScanned:
+		e.sourceScanned(ev)
+	case Tick:
+		e.tick()
+	case Paused:
+		e.paused = ev.Reason
+		e.evaluateAll()
+	case Resumed:
+		t := e.table(ev.Table)
+		t.state.Paused, t.state.Window = nil, tier.BrakeWindow{Since: now}
+		e.evaluateTable(ev.Table)
+	case LossAccepted:
+		l := e.log(ev.Accepted.Log)
+		l.state.Accepted = append(l.state.Accepted, ev.Accepted)
+		l.addHole(ev.Hole)
+		l.unquarantine(ev.Accepted.Range.Base)
+		l.settle(ev.Accepted.Range.Base)
+		e.evaluate(l)
+	case Finished:
+		e.finished(ev)
+	default:
+		panic(fmt.Sprintf("engine: unknown event %T", ev))
+	}
+	if e.started {
+		e.fill()
+	}
+	out := e.out
+	e.out = nil
+	return out
+}
+
+// Idle reports whether nothing is under way and nothing can be started now: all that is left waits
+// for a time or for a change outside.
+func (e *Engine) Idle() bool {
+	return len(e.inflight) == 0 && e.ready.len() == 0 && len(e.wanting) == 0
+}
+
+// NextDue is the earliest time at which a Tick would do something; ok is false if there is none.
+func (e *Engine) NextDue() (at tier.Time, ok bool) {
+	if l := e.due.head(); l != nil {
+		return l.due, true
+	}
+	return 0, false
+}
+
+func (e *Engine) restore(ev Restored) {
+	l := e.log(ev.State.Log)
+	l.opened = true
+	l.state = ev.State
+	l.source = ev.State.Source
+	l.remote = slices.Clone(ev.Copies)
+	slices.SortFunc(l.remote, compareRemote)
+	l.attempts = slices.Clone(ev.Attempts)
+}
+
+// log returns the index of a log, a new one for a log never heard of.
+func (e *Engine) log(id tier.LogID) *logIndex {
+	if l := e.logs[id]; l != nil {
+		return l
+	}
+	l := &logIndex{id: id, due: never}
+	e.logs[id] = l
+	i, _ := slices.BinarySearchFunc(e.order, id, func(l *logIndex, id tier.LogID) int {
+		return l.id.Compare(id)
+	})
+	e.order = slices.Insert(e.order, i, l)
+	return l
+}
+
+func (e *Engine) table(name string) *tableIndex {
+	if t := e.tables[name]; t != nil {
+		return t
+	}
+	t := &tableIndex{
+		name:  name,
+		state: tier.TableState{Table: name, State: tier.Enabled, Epoch: 1},
+		want: queue{
+			key:  func(l *logIndex) tier.Time { return l.wantSince },
+			slot: func(l *logIndex) *int { return &l.wantSlot },
+		},
+	}
+	e.tables[name] = t
+	return t
+}
+
+// config resolves the table's settings once per generation.
+func (e *Engine) config(t *tableIndex) (tier.Table, bool) {
+	if e.settings.Table == nil {
+		return tier.Table{}, false
+	}
+	if t.generation != e.settings.Generation || t.generation == 0 {
+		t.cfg, t.governed = e.settings.Table(t.name)
+		t.generation = e.settings.Generation
+	}
+	return t.cfg, t.governed
+}
+
+func (e *Engine) source(name string) *sourceIndex {
+	if s := e.sources[name]; s != nil {
+		return s
+	}
+	s := &sourceIndex{}
+	e.sources[name] = s
+	return s
+}
+
+func (e *Engine) scanned(scan tier.Scan) {
+	l := e.log(scan.Log)
+	if l.present && l.source != scan.Source {
+		l.double = scan.Source
+		e.evaluate(l)
+		return
+	}
+	l.look(scan)
+	e.evaluate(l)
+}
+
+// sourceScanned marks what is no longer there. Nothing is concluded from a source in trouble: its
+// logs keep their last index, and no decision is made on it.
+func (e *Engine) sourceScanned(ev SourceScanned) {
+	s := e.source(ev.Source)
+	changed := (s.trouble == nil) != (ev.Trouble == nil) || !s.scanned
+	s.trouble = ev.Trouble
+	if ev.Trouble != nil {
+		e.evaluateSource(ev.Source)
+		return
+	}
+	s.scanned = true
+	here := slices.Clone(ev.Logs)
+	slices.SortFunc(here, tier.LogID.Compare)
+	for _, l := range e.order {
+		if l.source != ev.Source {
+			continue
+		}
+		_, found := slices.BinarySearchFunc(here, l.id, tier.LogID.Compare)
+		if l.present != found {
+			l.present = found
+			e.evaluate(l)
+		} else if changed {
+			e.evaluate(l)
+		}
+	}
+}
+
+func (e *Engine) tick() {
+	for l := e.due.head(); l != nil && l.due <= e.now; l = e.due.head() {
+		e.due.remove(l)
+		e.evaluate(l)
+		if l.due <= e.now {
+			panic(fmt.Sprintf("engine: %s is due at %s again at once", l.id, l.due))
+		}
+	}
+}
+
+func (e *Engine) evaluateAll() {
+	for _, l := range e.order {
+		l.kept = nil
+		e.evaluate(l)
+	}
+}
+
+func (e *Engine) evaluateTable(name string) {
+	for _, l := range e.order {
+		if l.id.Table == name {
+			l.kept = nil
+			e.evaluate(l)
+		}
+	}
+}
+
+func (e *Engine) evaluateSource(name string) {
+	for _, l := range e.order {
+		if l.source == name {
+			e.evaluate(l)
+		}
+	}
+}
+
+// evaluate decides anew what one log needs, from scratch: what it waits for, what it may copy,
+// whether its oldest segment may go. It is idempotent.
+func (e *Engine) evaluate(l *logIndex) {
+	l.due = never
+	e.due.remove(l)
+	e.ready.remove(l)
+	e.unwant(l)
+	if !e.started {
+		return
+	}
+	if l.block = e.blocked(l); l.block == nil {
+		if !l.opened {
+			e.open(l)
+		} else {
+			e.maintain(l)
+			e.considerCopy(l)
+			e.considerDelete(l)
+		}
+	}
+	if l.due != never {
+		e.due.fix(l)
+	}
+}
+
+// wake makes sure that the log is evaluated at t or earlier.
+func (l *logIndex) wake(t tier.Time) { l.due = min(l.due, t) }
+
+// blocked says why nothing at all is decided for the log, if so.
+func (e *Engine) blocked(l *logIndex) *tier.Reason {
+	reason := func(code tier.Code, format string, args ...any) *tier.Reason {
+		return &tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}
+	}
+	s := e.source(l.source)
+	cfg, governed := e.config(e.table(l.id.Table))
+	switch {
+	case s.trouble != nil:
+		return s.trouble
+	case l.double != "":
+		return reason(tier.CodeDuplicateLog, "the log lies in the sources %q and %q: both are frozen",
+			l.source, l.double)
+	case !l.present && s.scanned:
+		return reason(tier.CodeSourceVanished, "the log is no longer in the source %q", l.source)
+	case !l.present:
+		return reason(tier.CodeSourceUnread, "the source %q was not scanned yet", l.source)
+	case !governed:
+		return reason(tier.CodeFrozen, "no entry of the configuration governs the table %q", l.id.Table)
+	case l.compacted || cfg.Compacted:
+		return reason(tier.CodeCompacted, "compacted logs are not tiered")
+	case !cfg.Tiering:
+		return reason(tier.CodeTieringDisabled, "remote.storage.enable is false (%s)", cfg.Entry)
+	case l.opened && l.incarnation != l.state.Incarnation:
+		return reason(tier.CodeIncarnation,
+			"the log was recreated under the same name: its id is %q, the copied one's %q",
+			l.incarnation, l.state.Incarnation)
+	}
+	return nil
+}
+
+func (e *Engine) open(l *logIndex) {
+	if l.opening || len(l.local) == 0 {
+		return
+	}
+	if e.retryLater(l) {
+		return
+	}
+	l.opening = true
+	e.emit(Open{ID: e.id(), Log: l.id, Source: l.source, Layout: l.layout,
+		Incarnation: l.incarnation, Start: l.local[0].Base})
+}
+
+// retryLater reports whether the log failed lately and has to wait.
+func (e *Engine) retryLater(l *logIndex) bool {
+	if l.failures > 0 && e.now < l.retryAt {
+		l.wake(l.retryAt)
+		return true
+	}
+	return false
+}
+
+func (e *Engine) id() EffectID {
+	e.lastID++
+	return e.lastID
+}
+
+func (e *Engine) emit(f Effect) {
+	e.inflight[e.lastID] = f
+	e.out = append(e.out, f)
+}
+
+// fill starts copies and deletions as far as there are free workers.
+func (e *Engine) fill() {
+	for e.copies < e.settings.Workers && e.ready.len() > 0 {
+		e.startCopy(e.ready.head())
+	}
+	for i := 0; i < len(e.wanting) && e.deletes < e.settings.Deleters; {
+		t := e.wanting[i]
+		if t.deleting || t.pausing {
+			i++
+			continue
+		}
+		e.startDelete(t.want.head())
+		if i < len(e.wanting) && e.wanting[i] == t {
+			i++
+		}
+	}
+}

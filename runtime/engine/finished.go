@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// finished takes over the result of an effect and decides the log anew. A result that answers no
+// effect, or one that was answered already, is a bug of the caller.
+func (e *Engine) finished(ev Finished) {
+	f, ok := e.inflight[ev.ID]
+	if !ok {
+		panic(fmt.Sprintf("engine: result %T for the unknown effect %d", ev.Result, ev.ID))
+	}
+	delete(e.inflight, ev.ID)
+	switch f := f.(type) {
+	case Open:
+		l := e.log(f.Log)
+		l.opening = false
+		e.openFinished(l, ev.Result)
+		e.evaluate(l)
+	case Copy:
+		l := e.log(f.Log)
+		l.copies--
+		e.copyFinished(l, ev.ID, ev.Result)
+		l.settle(f.Segment.Base)
+		e.evaluate(l)
+	case Resolve:
+		l := e.log(f.Log)
+		l.resolving = false
+		l.attempts = slices.DeleteFunc(l.attempts, func(a tier.Attempt) bool {
+			return a.ID == f.Attempt.ID
+		})
+		e.copyFinished(l, ev.ID, ev.Result)
+		l.settle(f.Attempt.Range.Base)
+		e.evaluate(l)
+	case Delete:
+		l := e.log(f.Log)
+		e.deleteFinished(l, ev.Result)
+		e.evaluate(l)
+	case RecordHole:
+		l := e.log(f.Log)
+		l.holing = false
+		e.holeFinished(l, ev.Result)
+		e.evaluate(l)
+	case Publish:
+		l := e.log(f.Log)
+		l.publishing = false
+		e.publishFinished(l, f, ev.Result)
+		e.evaluate(l)
+	case Checkpoint:
+		l := e.log(f.Log)
+		l.checking = false
+		e.checkpointFinished(l, f, ev.Result)
+		e.evaluate(l)
+	case Pause:
+		t := e.table(f.Table)
+		t.pausing = false
+		t.state.Paused = &f.Reason
+		e.evaluateTable(f.Table)
+	}
+}
+
+func (e *Engine) openFinished(l *logIndex, res Result) {
+	switch res := res.(type) {
+	case Opened:
+		l.succeeded()
+		l.opened = true
+		l.state = res.State
+	case Failed:
+		e.failed(l, res)
+	}
+}
+
+func (e *Engine) holeFinished(l *logIndex, res Result) {
+	switch res := res.(type) {
+	case HoleDone:
+		l.addHole(res)
+	case Failed:
+		e.failed(l, res)
+	}
+}
+
+func (l *logIndex) addHole(h HoleDone) {
+	l.state.Holes = append(l.state.Holes, h.Hole)
+	l.state.Copied = max(l.state.Copied, h.Offset)
+	l.state.Next = max(l.state.Next, h.Next)
+	if !h.Published {
+		l.state.Unpublished = append(l.state.Unpublished, h.Position)
+	}
+}
+
+func (e *Engine) publishFinished(l *logIndex, f Publish, res Result) {
+	switch res := res.(type) {
+	case Done:
+		l.succeeded()
+		l.state.Unpublished = slices.DeleteFunc(l.state.Unpublished, func(p tier.Position) bool {
+			return p == f.Position
+		})
+	case Failed:
+		e.failed(l, res)
+	}
+}
+
+func (e *Engine) checkpointFinished(l *logIndex, f Checkpoint, res Result) {
+	switch res := res.(type) {
+	case Done:
+		for len(l.state.Checkpoints) < int(f.Level) {
+			l.state.Checkpoints = append(l.state.Checkpoints, 0)
+		}
+		l.state.Checkpoints[f.Level-1] = f.Block + 1
+	case Failed:
+		e.failed(l, res)
+	}
+}

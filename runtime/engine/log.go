@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// segmentState is what the engine knows of one local segment.
+type segmentState uint8
+
+const (
+	uncopied    segmentState = iota
+	copying                  // an effect is under way
+	copied                   // a finished copy with this identity is recorded
+	changed                  // a copy is recorded, but the file has another identity now
+	lost                     // a copy is recorded, but the store no longer has it
+	quarantined              // damaged; blocks the log until its file changes
+	accepted                 // damaged, and an operator accepted the loss
+)
+
+// logIndex is the engine's memory of one log. local and state run in parallel; both are kept for
+// every segment on disk, and remote for every segment in the store, so they hold no pointers.
+type logIndex struct {
+	id          tier.LogID
+	source      string
+	layout      tier.Layout
+	incarnation string
+	double      string // another source that has a log of this id; "" if none
+	present     bool   // seen by the last whole look at its source
+	whole       bool   // the last look could read everything of it
+	compacted   bool
+	localEnd    tier.Offset
+	sourceStart tier.Offset
+	hw          tier.Offset
+	hasHW       bool
+	problems    []tier.Problem
+	local       []tier.LocalSegment // ascending by base
+	states      []segmentState
+	cursor      int           // every segment below it is copied
+	remote      []tier.Remote // ascending by base, then position
+
+	opened  bool // the ledger knows it
+	opening bool
+	state   tier.LogState
+
+	attempts   []tier.Attempt // of unknown outcome; nothing is copied before they are resolved
+	copies     int            // in flight
+	floors     []floor        // of the copies in flight
+	resolving  bool
+	deleting   bool
+	holing     bool
+	publishing bool
+	checking   bool // a checkpoint is being written
+
+	quarantine []quarantine
+	failures   int // in a row
+	retryAt    tier.Time
+	failure    *tier.Reason
+	block      *tier.Reason // why nothing is decided
+	kept       *keptSegment
+
+	due, oldest, wantSince       tier.Time
+	dueSlot, readySlot, wantSlot int
+}
+
+type quarantine struct {
+	segment tier.LocalSegment
+	reason  tier.Reason
+}
+
+// keptSegment remembers the gate's answer for the oldest segment, so that it is not asked again
+// before something changed or time has come.
+type keptSegment struct {
+	Kept
+	askAt tier.Time
+}
+
+func compareRemote(a, b tier.Remote) int {
+	return cmp.Or(cmp.Compare(a.Base, b.Base), cmp.Compare(a.Position, b.Position))
+}
+
+// look takes over a fresh scan.
+func (l *logIndex) look(s tier.Scan) {
+	same := slices.Equal(l.local, s.Segments)
+	l.source, l.layout, l.incarnation = s.Source, s.Layout, s.Incarnation
+	l.present, l.whole, l.compacted = true, s.Whole, s.Compacted
+	l.localEnd, l.sourceStart, l.problems = s.LocalEnd, s.SourceStart, s.Problems
+	if l.hw != s.HighWatermark || l.hasHW != s.HasHighWatermark {
+		l.hw, l.hasHW, same = s.HighWatermark, s.HasHighWatermark, false
+	}
+	if same {
+		return
+	}
+	inFlight := map[tier.Offset]bool{}
+	for i, st := range l.states {
+		if st == copying {
+			inFlight[l.local[i].Base] = true
+		}
+	}
+	lostBases := map[tier.Offset]tier.Stat{}
+	for i, st := range l.states {
+		if st == lost {
+			lostBases[l.local[i].Base] = l.local[i].Log
+		}
+	}
+	l.local = s.Segments
+	l.kept = nil
+	l.reindex()
+	for i := range l.local {
+		if inFlight[l.local[i].Base] {
+			l.states[i] = copying
+		}
+		if st, ok := lostBases[l.local[i].Base]; ok && st == l.local[i].Log && l.states[i] == copied {
+			l.states[i] = lost
+		}
+	}
+}
+
+// reindex derives the state of every local segment from what the ledger and the quarantine say. A
+// segment counts as copied only if base and identity are those of a recorded copy.
+func (l *logIndex) reindex() {
+	l.states = slices.Grow(l.states[:0], len(l.local))[:len(l.local)]
+	l.cursor = 0
+	r := 0
+	for i := range l.local {
+		s := &l.local[i]
+		for r < len(l.remote) && l.remote[r].Base < s.Base {
+			r++
+		}
+		l.states[i] = uncopied
+		for j := r; j < len(l.remote) && l.remote[j].Base == s.Base; j++ {
+			l.states[i] = changed
+			if l.remote[j].Log == s.Log && l.remote[j].Next <= s.Next {
+				l.states[i] = copied
+				break
+			}
+		}
+		if l.states[i] != copied {
+			l.states[i] = l.damageOf(s, l.states[i])
+		}
+	}
+}
+
+func (l *logIndex) damageOf(s *tier.LocalSegment, otherwise segmentState) segmentState {
+	for _, q := range l.quarantine {
+		if q.segment.Base == s.Base && q.segment.Log == s.Log {
+			return quarantined
+		}
+	}
+	for _, a := range l.state.Accepted {
+		// A file written after the loss was accepted is not the one that was given up.
+		if a.Range.Base == s.Base && s.Log.ModTime <= a.At {
+			return accepted
+		}
+	}
+	return otherwise
+}
+
+func (l *logIndex) unquarantine(base tier.Offset) {
+	l.quarantine = slices.DeleteFunc(l.quarantine, func(q quarantine) bool {
+		return q.segment.Base == base
+	})
+}
+
+// at finds the local segment with the base; -1 if there is none.
+func (l *logIndex) at(base tier.Offset) int {
+	i, ok := slices.BinarySearchFunc(l.local, base, func(s tier.LocalSegment, b tier.Offset) int {
+		return cmp.Compare(s.Base, b)
+	})
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// copyOf finds the newest recorded copy with the segment's base and identity, or, if there is none
+// with its identity, the newest with its base.
+func (l *logIndex) copyOf(s *tier.LocalSegment) (r tier.Remote, identical, found bool) {
+	i, _ := slices.BinarySearchFunc(l.remote, s.Base, func(r tier.Remote, b tier.Offset) int {
+		return cmp.Compare(r.Base, b)
+	})
+	for ; i < len(l.remote) && l.remote[i].Base == s.Base; i++ {
+		same := l.remote[i].Log == s.Log && l.remote[i].Next <= s.Next
+		if same || !identical {
+			r, found = l.remote[i], true
+		}
+		identical = identical || same
+	}
+	return r, identical, found
+}
+
+// addRemote takes over a finished copy; one with the same position is replaced.
+func (l *logIndex) addRemote(r tier.Remote) {
+	i, found := slices.BinarySearchFunc(l.remote, r, compareRemote)
+	if found {
+		l.remote[i] = r
+		return
+	}
+	l.remote = slices.Insert(l.remote, i, r)
+}
+
+// localBytes sums what lies on local disk from segment i on.
+func (l *logIndex) localBytes(i int) int64 {
+	var n int64
+	for ; i < len(l.local); i++ {
+		n += l.local[i].Bytes
+	}
+	return n
+}

@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Extent is what one tier holds of a log. An empty range has Base == Next.
+type Extent struct {
+	tier.Range
+	Segments int64
+	Bytes    int64
+}
+
+// LogView is what the engine knows of a log, for people. Alarms want an operator; Waiting says what
+// is not done yet and, in Until, when it will be tried.
+type LogView struct {
+	ID          tier.LogID
+	Source      string
+	Layout      tier.Layout
+	Incarnation string
+	State       tier.TierState
+	Epoch       tier.TierEpoch
+	Opened      bool
+	Present     bool
+	Start       tier.Offset
+	Copied      tier.Offset
+	LocalEnd    tier.Offset
+	Local       Extent
+	Remote      Extent
+	Uncopied    Extent // closed segments that are not copied: the lag
+	OldestLag   tier.Time
+	Holes       []tier.Hole
+	Alarms      []tier.Reason
+	Waiting     []tier.Reason
+}
+
+// SegmentView is one segment of a log, in whatever tier it lies.
+type SegmentView struct {
+	tier.Range
+	Bytes    int64
+	MaxTime  tier.Time
+	Local    bool
+	Remote   bool
+	State    string        // active, closed, copying, copied, dropping, quarantined, hole
+	Position tier.Position // of the copy, where Remote
+	First    bool          // the oldest local segment
+	Segment  tier.LocalSegment
+	Ordinal  int64 // from the newest local segment, which is 0
+	Reasons  []tier.Reason
+}
+
+// TableView is what the engine knows of a table.
+type TableView struct {
+	State  tier.TableState
+	Config tier.Table
+	Known  bool // an entry of the configuration governs it
+}
+
+// Logs returns the ids of all logs, ascending.
+func (e *Engine) Logs() []tier.LogID {
+	ids := make([]tier.LogID, len(e.order))
+	for i, l := range e.order {
+		ids[i] = l.id
+	}
+	return ids
+}
+
+// Table returns what is known of a table.
+func (e *Engine) Table(name string) TableView {
+	t := e.table(name)
+	cfg, ok := e.config(t)
+	return TableView{State: t.state, Config: cfg, Known: ok}
+}
+
+// Log returns what is known of a log.
+func (e *Engine) Log(id tier.LogID) (LogView, bool) {
+	l := e.logs[id]
+	if l == nil {
+		return LogView{}, false
+	}
+	t := e.table(id.Table)
+	v := LogView{ID: id, Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
+		State: t.state.State, Epoch: t.state.Epoch, Opened: l.opened, Present: l.present,
+		Start: l.state.Start, Copied: l.state.Copied, LocalEnd: l.localEnd,
+		Holes: slices.Clone(l.state.Holes)}
+	if cfg, governed := e.config(t); governed && !cfg.Tiering && !l.opened {
+		v.State = tier.Disabled
+	}
+	v.Local, v.Uncopied, v.OldestLag = l.localExtent()
+	v.Remote = l.remoteExtent()
+	v.Alarms = l.alarms()
+	v.Waiting = e.waiting(l)
+	return v, true
+}
+
+func (l *logIndex) localExtent() (all, lag Extent, oldest tier.Time) {
+	for i := range l.local {
+		s := &l.local[i]
+		all.add(s.Range, s.Bytes)
+		if s.Closed() && l.states[i] != copied {
+			lag.add(s.Range, s.Bytes)
+			if oldest == 0 || s.Log.ModTime < oldest {
+				oldest = s.Log.ModTime
+			}
+		}
+	}
+	if len(l.local) > 0 {
+		all.Next = max(all.Next, l.localEnd)
+	}
+	return all, lag, oldest
+}
+
+// remoteExtent counts every offset range once: of copies with the same base the newest counts.
+func (l *logIndex) remoteExtent() Extent {
+	var x Extent
+	for i := range l.remote {
+		if i+1 < len(l.remote) && l.remote[i+1].Base == l.remote[i].Base {
+			continue
+		}
+		x.add(l.remote[i].Range, l.remote[i].Bytes)
+	}
+	if x.Segments == 0 && l.opened {
+		x.Range = tier.Range{Base: l.state.Copied, Next: l.state.Copied}
+	}
+	return x
+}
+
+func (x *Extent) add(r tier.Range, bytes int64) {
+	if x.Segments == 0 {
+		x.Range = r
+	}
+	x.Base, x.Next = min(x.Base, r.Base), max(x.Next, r.Next)
+	x.Segments++
+	x.Bytes += bytes
+}
+
+// alarms lists what wants an operator.
+func (l *logIndex) alarms() []tier.Reason {
+	var out []tier.Reason
+	if b := l.block; b != nil {
+		switch b.Code {
+		case tier.CodeCompacted, tier.CodeTieringDisabled, tier.CodeFrozen:
+		default:
+			out = append(out, *b)
+		}
+	}
+	if l.failure != nil {
+		r := *l.failure
+		r.Until = l.retryAt
+		out = append(out, r)
+	}
+	for _, q := range l.quarantine {
+		r := q.reason
+		r.Code = tier.CodeQuarantined
+		r.Text = fmt.Sprintf("%s; it blocks the log until the file changes or you run: tierd "+
+			"accept-loss %s@%d", r.Text, l.id, q.segment.Base)
+		out = append(out, r)
+	}
+	for _, h := range l.state.Holes {
+		out = append(out, tier.Reason{Code: tier.CodeHole,
+			Text: fmt.Sprintf("offsets %s are in neither tier (%s, recorded %s)", h.Range, h.Cause, h.At)})
+	}
+	for _, p := range l.problems {
+		r := p.Reason
+		if p.Path != "" {
+			r.Text = p.Path + ": " + r.Text
+		}
+		out = append(out, r)
+	}
+	if l.kept != nil {
+		for _, r := range l.kept.Reasons {
+			if r.Code == tier.CodePolicyError || r.Code == tier.CodeStoreLost {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// waiting lists what is not done yet and why, for the oldest segment of each kind.
+func (e *Engine) waiting(l *logIndex) []tier.Reason {
+	var out []tier.Reason
+	if b := l.block; b != nil {
+		switch b.Code {
+		case tier.CodeCompacted, tier.CodeTieringDisabled, tier.CodeFrozen:
+			return append(out, *b)
+		default:
+			return nil
+		}
+	}
+	if len(l.local) == 0 {
+		return nil
+	}
+	for i := range l.local {
+		if s := &l.local[i]; !s.Closed() {
+			if i < len(l.local)-1 { // an active last segment is the normal case
+				out = append(out, tier.Reason{Code: s.Waits.Code(),
+					Text: fmt.Sprintf("segment %s is not closed: %s", s.Range, waitText[s.Waits])})
+			}
+			break
+		}
+	}
+	return append(out, e.whyLocal(l, 0)...)
+}
+
+var waitText = map[tier.WaitReason]string{
+	tier.WaitsForRoll:          "nothing follows it yet",
+	tier.WaitsForHighWatermark: "it ends above the high watermark",
+	tier.WaitsForRecoveryPoint: "it ends above the recovery point: the source has not synced it",
+	tier.WaitsForNothing:       "it is closed",
+}
+
+// whyLocal says why local segment i is still on disk, as the engine sees it without asking.
+func (e *Engine) whyLocal(l *logIndex, i int) []tier.Reason {
+	s := &l.local[i]
+	one := func(code tier.Code, until tier.Time, format string, args ...any) []tier.Reason {
+		return []tier.Reason{{Code: code, Until: until, Text: fmt.Sprintf(format, args...)}}
+	}
+	t := e.table(l.id.Table)
+	switch {
+	case !s.Closed():
+		return one(s.Waits.Code(), 0, "segment %s: %s", s.Range, waitText[s.Waits])
+	case l.states[i] == quarantined || l.states[i] == accepted:
+		return one(tier.CodeQuarantined, 0,
+			"segment %s is damaged and stays: move it away to let deletion go on", s.Range)
+	case l.states[i] != copied:
+		return one(tier.CodeNotCopied, 0, "segment %s is not copied yet", s.Range)
+	}
+	if r := e.deletionStopped(l, t); r != nil {
+		return []tier.Reason{*r}
+	}
+	if i > 0 {
+		return one(tier.CodePrefixBlocked, 0, "segment %s has to go first", l.local[0].Range)
+	}
+	if l.kept != nil {
+		out := slices.Clone(l.kept.Reasons)
+		for j := range out {
+			out[j].Until = l.kept.askAt
+		}
+		return out
+	}
+	switch at := e.worthAsking(l, t, i, l.localBytes(i)); {
+	case at == never:
+		return one(tier.CodeRetainForever, 0, "no limit is set for local segments")
+	case at > e.now:
+		return one(tier.CodeLocalTTL, at, "segment %s is kept until %s by table.log.local-ttl (%s)",
+			s.Range, at, t.cfg.Entry)
+	}
+	return nil
+}
+
+// Segments lists the segments of a log in both tiers and its holes, ascending by base.
+func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
+	l := e.logs[id]
+	if l == nil {
+		return nil, false
+	}
+	var out []SegmentView
+	matched := map[tier.Position]bool{}
+	for i := range l.local {
+		s := l.local[i]
+		v := SegmentView{Range: s.Range, Bytes: s.Bytes, MaxTime: s.MaxTime, Local: true,
+			First: i == 0, Segment: s, Ordinal: int64(len(l.local) - 1 - i),
+			Reasons: e.whyLocal(l, i)}
+		if r, identical, _ := l.copyOf(&s); identical {
+			v.Remote, v.Position, v.MaxTime = true, r.Position, r.MaxTime
+			v.Next = r.Next
+			matched[r.Position] = true
+		}
+		v.State = l.stateWord(i)
+		out = append(out, v)
+	}
+	for i := range l.remote {
+		r := &l.remote[i]
+		newer := i+1 < len(l.remote) && l.remote[i+1].Base == r.Base
+		if matched[r.Position] || newer {
+			continue
+		}
+		out = append(out, SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
+			Remote: true, Position: r.Position, State: "copied"})
+	}
+	for _, h := range l.state.Holes {
+		out = append(out, SegmentView{Range: h.Range, State: "hole", Reasons: []tier.Reason{{
+			Code: tier.CodeHole, Text: fmt.Sprintf("in neither tier: %s", h.Cause)}}})
+	}
+	slices.SortStableFunc(out, func(a, b SegmentView) int {
+		return compareRemote(tier.Remote{Range: a.Range}, tier.Remote{Range: b.Range})
+	})
+	return out, true
+}
+
+func (l *logIndex) stateWord(i int) string {
+	s := &l.local[i]
+	switch st := l.states[i]; {
+	case st == quarantined || st == accepted:
+		return "quarantined"
+	case !s.Closed() && i == len(l.local)-1:
+		return "active"
+	case st == copying:
+		return "copying"
+	case st == copied && l.deleting && i == 0:
+		return "dropping"
+	case st == copied:
+		return "copied"
+	default:
+		return "closed"
+	}
+}

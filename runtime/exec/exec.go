@@ -1,0 +1,173 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Config is what an Executor works with. All fields but Extern are required.
+type Config struct {
+	Ledger Ledger
+	Store  Store
+	Audit  Audit
+	// Source returns the adapter of a configured source; nil for one that is not configured.
+	Source func(name string) Source
+	// Generation returns the settings in force. It is called once per decision.
+	Generation func() *Generation
+	Now        func() tier.Time
+	// NewAttempt returns a random id, never the same twice.
+	NewAttempt func() tier.AttemptID
+	// Trouble is told of what is worth a log line and changes no result. It may be nil.
+	Trouble func(tier.Problem)
+}
+
+// Generation is one generation of configuration and policies as the executor needs it.
+type Generation struct {
+	Table     func(name string) (tier.Table, bool)
+	Gate      *gate.Gate
+	Brake     tier.Brake
+	Tolerance tier.Time // of clocks, nanoseconds
+	Verify    tier.VerifyMode
+	// NotPaused is Yes while deletions may happen; asked for each deletion, just before it.
+	NotPaused func() tier.Truth
+	// Node describes the machine now.
+	Node func() gate.NodeFacts
+}
+
+// Executor performs effects. It is safe for concurrent use.
+type Executor struct {
+	c Config
+
+	mu       sync.Mutex
+	attempts map[engine.EffectID]tier.Attempt // under way by now
+}
+
+// New returns an executor.
+func New(c Config) *Executor {
+	return &Executor{c: c, attempts: map[engine.EffectID]tier.Attempt{}}
+}
+
+// Do performs one effect. Canceling ctx stops it at the next sub-step; what it left is resolved by
+// looking, as after a crash.
+func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.EffectID, engine.Result, error) {
+	switch f := f.(type) {
+	case engine.Open:
+		r, err := x.open(ctx, f)
+		return f.ID, r, err
+	case engine.Copy:
+		r, err := x.copy(ctx, f)
+		return f.ID, r, err
+	case engine.Resolve:
+		r, err := x.resolve(ctx, f)
+		return f.ID, r, err
+	case engine.Delete:
+		r, err := x.delete(ctx, f)
+		return f.ID, r, err
+	case engine.RecordHole:
+		r, err := x.recordHole(ctx, f)
+		return f.ID, r, err
+	case engine.Publish:
+		r, err := x.publish(ctx, f)
+		return f.ID, r, err
+	case engine.Checkpoint:
+		r, err := x.checkpoint(ctx, f)
+		return f.ID, r, err
+	case engine.Pause:
+		_, err := x.append(ctx, tier.TablePaused{Table: f.Table, Reason: f.Reason, At: x.c.Now()})
+		return f.ID, engine.Done{}, fatal(err)
+	default:
+		panic(fmt.Sprintf("exec: unknown effect %T", f))
+	}
+}
+
+// Attempt tells which attempt the effect has under way, for a caller that gives up waiting for it.
+func (x *Executor) Attempt(id engine.EffectID) (tier.Attempt, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a, ok := x.attempts[id]
+	return a, ok
+}
+
+func (x *Executor) setAttempt(id engine.EffectID, a *tier.Attempt) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a == nil {
+		delete(x.attempts, id)
+		return
+	}
+	x.attempts[id] = *a
+}
+
+// append makes a record durable. The context's end is no reason to leave a record half said, so it
+// is not handed on.
+func (x *Executor) append(ctx context.Context, r tier.Record) (tier.Position, error) {
+	return x.c.Ledger.Append(context.WithoutCancel(ctx), r)
+}
+
+// fatal keeps what must end the process: any error of the ledger but a refusal, which concerns one
+// record and has its own answer.
+func fatal(err error) error {
+	if err == nil || errors.Is(err, ErrRefused) {
+		return nil
+	}
+	return fmt.Errorf("ledger: %w", err)
+}
+
+func failure(code tier.Code, format string, args ...any) engine.Failed {
+	return engine.Failed{Reason: tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}}
+}
+
+// classify turns an error of source or store into a reason. fallback is the code where the error is
+// none of the named ones.
+func classify(err error, fallback tier.Code) tier.Reason {
+	code := fallback
+	switch {
+	case errors.Is(err, ErrDamaged):
+		code = tier.CodeDamaged
+	case errors.Is(err, ErrChanged):
+		code = tier.CodeChanged
+	case errors.Is(err, ErrVanished):
+		code = tier.CodeVanished
+	}
+	return tier.Reason{Code: code, Text: err.Error()}
+}
+
+func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, error) {
+	_, err := x.append(ctx, tier.LogOpened{Log: f.Log, Source: f.Source, Layout: f.Layout,
+		Incarnation: f.Incarnation, Epoch: x.epoch(f.Log), Start: f.Start, At: x.c.Now()})
+	if errors.Is(err, ErrRefused) {
+		return failure(tier.CodeIncarnation, "%v", err), nil
+	}
+	if err != nil {
+		return nil, fatal(err)
+	}
+	state, ok := x.c.Ledger.Log(f.Log)
+	if !ok {
+		return nil, fmt.Errorf("ledger: %s is not there after it was opened", f.Log)
+	}
+	return engine.Opened{State: state}, nil
+}
+
+// epoch is the table's tier epoch now; 1 for a table never seen.
+func (x *Executor) epoch(log tier.LogID) tier.TierEpoch {
+	return max(x.c.Ledger.Table(log.Table).Epoch, 1)
+}
+
+func (x *Executor) source(name string) (Source, error) {
+	if s := x.c.Source(name); s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("source %q: %w", name, errNoSource)
+}
+
+func (x *Executor) trouble(p tier.Problem) {
+	if x.c.Trouble != nil {
+		x.c.Trouble(p)
+	}
+}

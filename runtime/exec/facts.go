@@ -1,0 +1,199 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Explain gathers the same facts that a deletion of the candidate would be judged on, and asks the
+// same gate; the permit is thrown away.
+func (x *Executor) Explain(ctx context.Context, f engine.Delete,
+	c engine.DeleteCandidate) (gate.Verdict, error) {
+	src, err := x.source(f.Source)
+	if err != nil {
+		return gate.Verdict{}, err
+	}
+	g := x.c.Generation()
+	facts, _, err := x.facts(ctx, g, src, f, c, f.Window)
+	if err != nil {
+		return gate.Verdict{}, err
+	}
+	_, v := g.Gate.Ask(ctx, facts)
+	return v, nil
+}
+
+// facts looks at everything that guard and policies may know of the candidate, now. What cannot be
+// learnt stays unknown, which the guard takes for no. The error is one that ends the process.
+func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engine.Delete,
+	c engine.DeleteCandidate, before tier.BrakeWindow) (*gate.Facts, tier.Copy, error) {
+	now := x.c.Now()
+	table, governed := g.Table(f.Log.Table)
+	state, _ := x.c.Ledger.Log(f.Log)
+	facts := &gate.Facts{Action: f.Action, Now: now, Table: table,
+		Node: g.Node(),
+		Log: gate.LogFacts{ID: f.Log, Layout: state.Layout, State: x.c.Ledger.Table(f.Log.Table).State,
+			Epoch: x.epoch(f.Log), Copied: state.Copied, LogStart: state.LogStart,
+			RemoteStart: f.Remote.Base, RemoteEnd: f.Remote.Next, RemoteBytes: f.Remote.Bytes},
+		Seg: gate.SegmentFacts{Range: c.Segment.Range, OrdinalFromNewest: c.Ordinal},
+		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
+			DropWay: src.LocalDelete(), OwnsSource: src.Owned()},
+	}
+	if governed {
+		facts.Safety.NotPaused = g.NotPaused()
+	}
+	x.lookAtSource(ctx, src, facts, c)
+	facts.Safety.Window = before.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
+	cp, err := x.prove(ctx, src, facts, c)
+	return facts, cp, err
+}
+
+// lookAtSource scans the log afresh.
+func (x *Executor) lookAtSource(ctx context.Context, src Source, facts *gate.Facts,
+	c engine.DeleteCandidate) {
+	scan, whole, err := src.Look(ctx, facts.Log.ID)
+	if err != nil {
+		facts.Safety.Proof.Objection = err.Error()
+		return
+	}
+	facts.Safety.SourceWhole = tier.TruthOf(whole)
+	l := &facts.Log
+	l.SourceStart, l.LocalEnd = scan.SourceStart, scan.LocalEnd
+	l.HighWatermark, l.HasHighWatermark = scan.HighWatermark, scan.HasHighWatermark
+	if len(scan.Segments) == 0 {
+		return
+	}
+	l.LocalStart = scan.Segments[0].Base
+	for i, s := range scan.Segments {
+		l.LocalBytes += s.Bytes
+		if s.Base != c.Segment.Base {
+			continue
+		}
+		facts.Safety.FirstLocal = tier.TruthOf(i == 0)
+		facts.Safety.Closed = tier.TruthOf(s.Closed())
+		facts.Seg.Bytes, facts.Seg.File = s.Bytes, s.Log
+		facts.Seg.MaxTime, facts.Seg.ModTime = s.MaxTime, s.Log.ModTime
+		facts.Seg.OrdinalFromNewest = int64(len(scan.Segments) - 1 - i)
+	}
+}
+
+// prove establishes, each time anew, that every byte of the segment is in the store: by the
+// ledger's record, the identity of the files now, the manifest entry as the store gives it now, and
+// the objects as the store has them now.
+func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
+	c engine.DeleteCandidate) (tier.Copy, error) {
+	p := &facts.Safety.Proof
+	log := facts.Log.ID
+	cp, err := x.c.Ledger.Copy(log, c.Position)
+	if err != nil {
+		if !errors.Is(err, ErrVanished) {
+			return cp, fatal(err)
+		}
+		p.Recorded, p.Objection = tier.No, err.Error()
+		return cp, nil
+	}
+	facts.Seg.CopiedAt, facts.Seg.Verified = cp.FinishedAt, cp.Verified != ""
+	facts.Seg.MaxTime, facts.Seg.ModTime = cp.Content.MaxTime, cp.ModTime
+	p.Recorded = tier.TruthOf(cp.Content.Range == facts.Seg.Range && len(cp.Content.Files) > 0)
+	facts.Safety.EpochCurrent = tier.TruthOf(cp.Epoch == facts.Log.Epoch)
+	if p.Identity, p.Objection, err = x.identical(ctx, src, facts, &cp); err != nil {
+		return cp, err
+	}
+	if p.Identity != tier.Yes || p.Recorded != tier.Yes {
+		return cp, nil
+	}
+	x.proveStore(ctx, p, log, cp)
+	return cp, nil
+}
+
+// identical reports whether the local files are those that were copied: by stat, or else by their
+// hash. Where only the stat differs, the new one is recorded.
+func (x *Executor) identical(ctx context.Context, src Source, facts *gate.Facts,
+	cp *tier.Copy) (tier.Truth, string, error) {
+	log := facts.Log.ID
+	if facts.Log.Layout == tier.LayoutPlain && facts.Seg.Bytes != cp.Content.Bytes() {
+		// Another file of the same stem came after the copy; it would go unseen with the others.
+		return tier.No, fmt.Sprintf("the segment's files have %d bytes, the copied ones %d",
+			facts.Seg.Bytes, cp.Content.Bytes()), nil
+	}
+	same := true
+	for _, file := range cp.Content.Files {
+		now, err := src.Stat(ctx, log, file.Name)
+		if errors.Is(err, ErrVanished) {
+			return tier.No, err.Error(), nil
+		}
+		if err != nil {
+			return tier.Unknown, err.Error(), nil
+		}
+		same = same && now == file.Stat
+	}
+	if same {
+		return tier.Yes, "", nil
+	}
+	content, err := src.Read(ctx, log, cp.Content.Range)
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrChanged) {
+		return tier.No, err.Error(), nil
+	}
+	if err != nil {
+		return tier.Unknown, err.Error(), nil
+	}
+	if !sameContent(cp.Content, content) {
+		return tier.No, "the SHA-256 of the files is not that of the copy", nil
+	}
+	_, err = x.append(ctx, tier.CopyReidentified{Log: log, Position: cp.Position,
+		Files: content.Files})
+	if err != nil {
+		return tier.Unknown, err.Error(), fatal(err)
+	}
+	cp.Content.Files = content.Files
+	facts.Seg.File = content.Files[0].Stat
+	return tier.Yes, "", nil
+}
+
+// proveStore reads the manifest entry and looks at each object.
+func (x *Executor) proveStore(ctx context.Context, p *gate.Proof, log tier.LogID, cp tier.Copy) {
+	fact, err := x.c.Store.Fact(ctx, log, cp.Position, cp.Attempt)
+	switch {
+	case errors.Is(err, ErrVanished) || errors.Is(err, ErrDamaged):
+		p.Manifest, p.Objection = tier.No, err.Error()
+		return
+	case err != nil:
+		p.Objection = err.Error()
+		return
+	case fact.Add == nil || !sameContent(fact.Add.Content, cp.Content) ||
+		fact.Add.Content.Range != cp.Content.Range || fact.Epoch != cp.Epoch:
+		p.Manifest, p.Objection = tier.No, "the manifest entry names other content than the ledger"
+		return
+	}
+	p.Manifest = tier.Yes
+	p.Lineage = tier.TruthOf(sameLineage(fact.Add.Content.Lineage, cp.Content.Lineage))
+	a := tier.Attempt{ID: cp.Attempt, Epoch: cp.Epoch, Range: cp.Content.Range}
+	for _, file := range cp.Content.Files {
+		err := x.c.Store.StatFile(ctx, objectKey(log, a, file.Name), file.Size)
+		switch {
+		case errors.Is(err, ErrVanished) || errors.Is(err, ErrDamaged):
+			p.Objects, p.Objection = tier.No, err.Error()
+			return
+		case err != nil:
+			p.Objects, p.Objection = tier.Unknown, err.Error()
+			return
+		}
+	}
+	p.Objects = tier.Yes
+}
+
+func sameLineage(a, b []tier.EpochStart) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,88 @@
+package exec
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// recordHole records offsets that the source no longer has, if a fresh look confirms it. Durable
+// sub-steps: HoleRecorded, the manifest entry, Published.
+func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.Result, error) {
+	src, err := x.source(f.Source)
+	if err != nil {
+		return failure(tier.CodeSourceVanished, "%v", err), nil
+	}
+	scan, whole, err := src.Look(ctx, f.Log)
+	if err != nil {
+		return engine.Failed{Reason: classify(err, tier.CodeSourceUnread)}, nil
+	}
+	if !whole || len(scan.Segments) == 0 {
+		return failure(tier.CodeSourceUnread, "%s: not everything could be read", f.Log), nil
+	}
+	for _, s := range scan.Segments {
+		if s.Overlaps(f.Range) {
+			return failure(tier.CodeRetry, "%s: %s is there after all", f.Log, s.Range), nil
+		}
+	}
+	hole := tier.Hole{Range: f.Range, Cause: f.Cause, At: x.c.Now()}
+	pos, err := x.append(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})
+	if errors.Is(err, ErrRefused) {
+		return failure(tier.CodeRetry, "%v", err), nil
+	}
+	if err != nil {
+		return nil, fatal(err)
+	}
+	state, _ := x.c.Ledger.Log(f.Log)
+	done := engine.HoleDone{Hole: hole, Position: pos, Offset: state.Copied, Next: state.Next}
+	if r, err := x.publishFact(ctx, f.Log, pos); err != nil {
+		return nil, err
+	} else if _, failed := r.(engine.Failed); !failed {
+		done.Published = true
+	}
+	return done, nil
+}
+
+func (x *Executor) publish(ctx context.Context, f engine.Publish) (engine.Result, error) {
+	return x.publishFact(ctx, f.Log, f.Position)
+}
+
+// publishFact puts the ledger's fact at pos into the manifest. It is idempotent: the fact's bytes
+// depend on the ledger alone.
+func (x *Executor) publishFact(ctx context.Context, log tier.LogID,
+	pos tier.Position) (engine.Result, error) {
+	facts, err := x.c.Ledger.Facts(log, pos, pos+1)
+	if err != nil {
+		return nil, fatal(err)
+	}
+	for _, fact := range facts {
+		if err := x.c.Store.PutFact(ctx, log, tier.AttemptID{}, fact); err != nil {
+			return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
+		}
+	}
+	if _, err := x.append(ctx, tier.Published{Log: log, Position: pos}); err != nil {
+		return failure(tier.CodeRetry, "%v", err), fatal(err)
+	}
+	return engine.Done{}, nil
+}
+
+// checkpoint writes one block of the manifest as one object. Durable sub-steps: the PUT,
+// Checkpointed.
+func (x *Executor) checkpoint(ctx context.Context, f engine.Checkpoint) (engine.Result, error) {
+	span := tier.CheckpointSpan(f.Level)
+	from := tier.Position(f.Block * span)
+	facts, err := x.c.Ledger.Facts(f.Log, from, from+tier.Position(span))
+	if err != nil {
+		return nil, fatal(err)
+	}
+	if err := x.c.Store.PutCheckpoint(ctx, f.Log, f.Level, f.Block, facts); err != nil {
+		return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
+	}
+	_, err = x.append(ctx, tier.Checkpointed{Log: f.Log, Level: f.Level, Block: f.Block})
+	if err != nil {
+		return failure(tier.CodeRetry, "%v", err), fatal(err)
+	}
+	return engine.Done{}, nil
+}

@@ -1,0 +1,134 @@
+package exec
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// resolve finds out what an attempt of unknown outcome left behind. If all its objects are in the
+// store with the content that the source still has, it is finished; if the look shows that one is
+// not, it is abandoned, and its names stay as a tombstone: "not there" may only mean "not there
+// yet". A look that fails decides nothing.
+func (x *Executor) resolve(ctx context.Context, f engine.Resolve) (engine.Result, error) {
+	a, err := x.c.Ledger.Attempt(f.Log, f.Attempt.Position)
+	if errors.Is(err, ErrVanished) || err == nil && a.ID != f.Attempt.ID {
+		return x.settled(f)
+	}
+	if err != nil {
+		return nil, fatal(err)
+	}
+	if a.Epoch != x.epoch(f.Log) {
+		return x.abandon(ctx, f.Log, a, "its tier epoch is over")
+	}
+	fact, err := x.c.Store.Fact(ctx, f.Log, a.Position, a.ID)
+	switch {
+	case err == nil && fact.Add != nil:
+		return x.finishFound(ctx, f.Log, a, *fact.Add)
+	case err == nil || errors.Is(err, ErrDamaged):
+		return x.abandon(ctx, f.Log, a, "its manifest entry is damaged")
+	case !errors.Is(err, ErrVanished):
+		return engine.Failed{Reason: classify(err, tier.CodeStoreError), Attempt: &a}, nil
+	}
+	return x.finishUploads(ctx, f, a)
+}
+
+// settled answers an attempt that is under way no more: it was finished or abandoned.
+func (x *Executor) settled(f engine.Resolve) (engine.Result, error) {
+	c, err := x.c.Ledger.Copy(f.Log, f.Attempt.Position)
+	if err == nil && c.Attempt == f.Attempt.ID {
+		r, _, err := x.copied(f.Log, f.Attempt.Position)
+		return r, err
+	}
+	if err != nil && !errors.Is(err, ErrVanished) {
+		return nil, fatal(err)
+	}
+	state, _ := x.c.Ledger.Log(f.Log)
+	return engine.Abandoned{Next: state.Next}, nil
+}
+
+// finishFound commits an attempt whose manifest entry is in the store, if all its objects are.
+func (x *Executor) finishFound(ctx context.Context, log tier.LogID, a tier.Attempt,
+	c tier.Copy) (engine.Result, error) {
+	for _, file := range c.Content.Files {
+		err := x.c.Store.VerifyFile(ctx, objectKey(log, a, file.Name), file.FileDigest,
+			tier.VerifyFull, nil)
+		if r, stop, err := x.verdict(ctx, log, a, err); stop {
+			return r, err
+		}
+	}
+	return x.commit(ctx, log, a, c)
+}
+
+// finishUploads looks at the objects of an attempt that got no manifest entry.
+func (x *Executor) finishUploads(ctx context.Context, f engine.Resolve,
+	a tier.Attempt) (engine.Result, error) {
+	src, err := x.source(f.Source)
+	if err != nil {
+		return x.abandon(ctx, f.Log, a, err.Error())
+	}
+	// The cheap question first: most attempts that a crash left behind never came this far.
+	last := a.Names[len(a.Names)-1]
+	local, err := src.Stat(ctx, f.Log, last)
+	if err != nil {
+		return x.abandon(ctx, f.Log, a, "the source no longer has what was being copied")
+	}
+	err = x.c.Store.StatFile(ctx, objectKey(f.Log, a, last), local.Size)
+	if r, stop, err := x.verdict(ctx, f.Log, a, err); stop {
+		return r, err
+	}
+	content, err := src.Read(ctx, f.Log, a.Range)
+	if err != nil || !sameNames(a.Names, content.Files) {
+		return x.abandon(ctx, f.Log, a, "the source no longer has what was being copied")
+	}
+	for _, file := range content.Files {
+		err := x.c.Store.VerifyFile(ctx, objectKey(f.Log, a, file.Name), file.FileDigest,
+			tier.VerifyFull, nil)
+		if r, stop, err := x.verdict(ctx, f.Log, a, err); stop {
+			return r, err
+		}
+	}
+	return x.finish(ctx, f.Log, a, content)
+}
+
+// verdict answers a look at one object: stop is true where the answer is already known.
+func (x *Executor) verdict(ctx context.Context, log tier.LogID, a tier.Attempt,
+	err error) (r engine.Result, stop bool, fatalErr error) {
+	switch {
+	case err == nil:
+		return nil, false, nil
+	case errors.Is(err, ErrVanished) || errors.Is(err, ErrDamaged):
+		r, fatalErr = x.abandon(ctx, log, a, err.Error())
+		return r, true, fatalErr
+	default:
+		return engine.Failed{Reason: classify(err, tier.CodeStoreError), Attempt: &a}, true, nil
+	}
+}
+
+func sameNames(names []string, files []tier.SourceFile) bool {
+	if len(names) != len(files) {
+		return false
+	}
+	for i := range names {
+		if names[i] != files[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *Executor) abandon(ctx context.Context, log tier.LogID, a tier.Attempt,
+	cause string) (engine.Result, error) {
+	_, err := x.append(ctx, tier.CopyAbandoned{Log: log, Position: a.Position, Cause: cause,
+		At: x.c.Now()})
+	if errors.Is(err, ErrRefused) {
+		return x.settled(engine.Resolve{Log: log, Attempt: a})
+	}
+	if err != nil {
+		return nil, fatal(err)
+	}
+	state, _ := x.c.Ledger.Log(log)
+	return engine.Abandoned{Next: state.Next}, nil
+}
