@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/cockroachdb/datadriven"
+	"go.yaml.in/yaml/v3"
+)
+
+// home is the directory of the file under test; it is cut off from what the scenarios show.
+const home = "/etc/tierd/"
+
+// base completes a scenario's file to one that is valid.
+const base = `
+sources: [{name: wal, layout: plain, path: /srv/wal, pattern: '(?P<base>\d+)\.log'}]
+bucket: {type: FILESYSTEM, config: {directory: /srv/bucket}}
+`
+
+// machine is a Host without a machine: its files and environment are what a scenario gave it.
+type machine struct {
+	files fstest.MapFS
+	env   map[string]string
+	links map[string]string
+}
+
+func newMachine() *machine {
+	return &machine{files: fstest.MapFS{}, env: map[string]string{}, links: map[string]string{}}
+}
+
+func (m *machine) host() Host {
+	rooted := func(name string) string { return strings.TrimPrefix(name, "/") }
+	return Host{
+		ReadFile: func(name string) ([]byte, error) { return fs.ReadFile(m.files, rooted(name)) },
+		ReadDir:  func(name string) ([]fs.DirEntry, error) { return fs.ReadDir(m.files, rooted(name)) },
+		LookupEnv: func(name string) (string, bool) {
+			v, ok := m.env[name]
+			return v, ok
+		},
+		RealPath: func(name string) string {
+			for link, target := range m.links {
+				if within(name, link) {
+					return target + strings.TrimPrefix(name, link)
+				}
+			}
+			return name
+		},
+		CheckBucket: func(kind string, config *yaml.Node) []BucketProblem {
+			if kind != typeFilesystem && kind != "S3" {
+				return []BucketProblem{{Text: fmt.Sprintf("no provider %q", kind), Hint: "try S3"}}
+			}
+			var out []BucketProblem
+			for i := 0; i < len(config.Content); i += 2 {
+				if k := config.Content[i]; k.Value == "bukket" {
+					out = append(out, BucketProblem{k, "unknown key", `did you mean "bucket"?`})
+				}
+			}
+			return out
+		},
+	}
+}
+
+// TestScenarios runs testdata/*.txt. Their commands are
+//
+//	load            the input is the whole file: prints "ok" and warnings, or every problem
+//	add             like load, with a valid source and bucket appended to the input
+//	print           like add, then prints the whole effective configuration
+//	show            like load, then prints the bucket as the configuration is printed
+//	table name=N    the effective settings of a table of the file that was loaded last
+//	file name=F     puts a file on the machine
+//	env             the input is NAME=value lines
+//	link            the input is "link target" lines
+//	generation      like load, then reads policies and data and prints their names
+//
+// go test ./runtime/config -rewrite writes the outputs anew.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
+		m := newMachine()
+		var last *Config
+		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
+			out := m.run(t, td, &last)
+			return strings.ReplaceAll(out, home, "")
+		})
+	})
+}
+
+func (m *machine) run(t *testing.T, td *datadriven.TestData, last **Config) string {
+	t.Helper()
+	input := td.Input
+	switch td.Cmd {
+	case "add", "print":
+		input += base
+	case "env":
+		for line := range strings.Lines(input + "\n") {
+			if name, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok {
+				m.env[name] = v
+			}
+		}
+		return ""
+	case "link":
+		link, target, _ := strings.Cut(input, " ")
+		m.links[link] = target
+		return ""
+	case "file":
+		var name string
+		td.ScanArgs(t, "name", &name)
+		m.files[strings.TrimPrefix(name, "/")] = &fstest.MapFile{Data: []byte(input)}
+		return ""
+	case "table":
+		var name string
+		td.ScanArgs(t, "name", &name)
+		return describeTable(*last, name)
+	}
+	m.files[home[1:]+"tierd.yaml"] = &fstest.MapFile{Data: []byte(input)}
+	g, err := LoadGeneration(home+"tierd.yaml", m.host())
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	*last = g.Config
+	var b strings.Builder
+	switch td.Cmd {
+	case "print":
+		out, err := g.Config.Redacted()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(out)
+	case "show":
+		out, err := yaml.Marshal(g.Config.Bucket.print())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(out)
+	case "generation":
+		for _, f := range append(g.Policies, g.Data...) {
+			fmt.Fprintf(&b, "%s (%d bytes)\n", f.Path, len(f.Content))
+		}
+	default:
+		b.WriteString("ok\n")
+	}
+	for _, w := range g.Config.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w.Error())
+	}
+	return b.String()
+}
+
+func describeTable(c *Config, name string) string {
+	t, ok := c.Table(name)
+	if !ok {
+		return "not governed\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "entry=%s ttl=%s local-ttl=%s tiering=%v named=%v\n",
+		t.Entry, t.TTL, t.LocalTTL, t.Tiering, c.Named(name))
+	for _, s := range c.Settings(name) {
+		fmt.Fprintf(&b, "%-32s %-8s %s\n", s.Key, s.Value, s.Origin)
+	}
+	return b.String()
+}
+
+// TestOSReadsThisMachine loads a file from disk through links, the way the daemon does.
+func TestOSReadsThisMachine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "conf/tierd.yaml"), base+"policies: {paths: [../policies]}\n")
+	write(t, filepath.Join(dir, "policies/hold.rego"), "package tierd.hold\n")
+	g, err := LoadGeneration(filepath.Join(dir, "conf/tierd.yaml"), OS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Policies) != 1 || g.Policies[0].Path != filepath.Join(dir, "policies/hold.rego") {
+		t.Errorf("policies: %v", g.Policies)
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml"), OS()); err == nil {
+		t.Error("a file that is not there was loaded")
+	}
+}

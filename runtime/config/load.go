@@ -1,0 +1,213 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// fileBytesMax bounds the configuration file and every policy and data file.
+const fileBytesMax = 4 << 20
+
+// Load reads and checks the file at path. The error is of type Problems wherever the file could be
+// read.
+func Load(path string, host Host) (*Config, error) {
+	content, err := host.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return Parse(path, content, host)
+}
+
+// Parse checks content as the file at path. The error is of type Problems.
+func Parse(path string, content []byte, host Host) (*Config, error) {
+	d := &decoder{file: path, dir: filepath.Dir(path), host: host}
+	if abs, err := filepath.Abs(d.dir); err == nil {
+		d.dir = abs
+	}
+	root := d.document(content)
+	if root == nil {
+		return nil, d.problems.sorted()
+	}
+	c := d.config(root)
+	c.Path = path
+	if len(d.problems) > 0 {
+		return nil, d.problems.sorted()
+	}
+	c.Warnings = d.warnings.sorted()
+	return c, nil
+}
+
+// document returns the only document of the file, or nil with a problem.
+func (d *decoder) document(content []byte) *yaml.Node {
+	if len(content) > fileBytesMax {
+		d.problemAt(Place{File: d.file}, "", "the file is larger than %s", FormatBytes(fileBytesMax))
+		return nil
+	}
+	var doc, next yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(content))
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		d.problemAt(Place{d.file, 1, 1}, "it needs at least sources and bucket", "the file is empty")
+		return nil
+	case err != nil:
+		d.syntax(err)
+		return nil
+	}
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		d.problem(&next, "one file is one configuration", "a second document starts here")
+	case !errors.Is(err, io.EOF):
+		d.syntax(err)
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// syntaxLine is how the YAML library says where text is no YAML. It gives no column.
+var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+func (d *decoder) syntax(err error) {
+	place, text := Place{File: d.file, Line: 1}, err.Error()
+	if m := syntaxLine.FindStringSubmatch(text); m != nil {
+		text = m[2]
+		if line, err := strconv.Atoi(m[1]); err == nil {
+			place.Line = line
+		}
+	}
+	d.problemAt(place, "", "not valid YAML: %s", text)
+}
+
+// config reads the file's mapping.
+func (d *decoder) config(root *yaml.Node) *Config {
+	c := &Config{
+		DataDir: d.abs(defaultDataDir), Interval: defaultInterval, SystemEnable: true,
+		Copy: defaultCopy(), Limits: defaultLimits(), HTTP: HTTP{Listen: defaultListen},
+	}
+	c.Limits.PauseFile = d.abs(c.Limits.PauseFile)
+	dataDir := setting[string]{value: c.DataDir}
+	seen := d.object(root, "", []field{
+		{"data_dir", placed(d, "data_dir", &dataDir, d.path)},
+		{"interval", value(d, "interval", &c.Interval, duration(time.Millisecond))},
+		{keySystem, value(d, keySystem, &c.SystemEnable, boolean)},
+		{"sources", d.readSources(c)},
+		{"bucket", d.readBucket(&c.Bucket)},
+		{"defaults", func(n *yaml.Node) { d.object(n, " in defaults", c.defaults.fields(d)) }},
+		{"tables", d.readTables(c)},
+		{"policies", d.readPolicies(&c.Policies)},
+		{"plugins", d.unavailable("plugins")},
+		{"copy", d.readCopy(&c.Copy)},
+		{"limits", d.readLimits(&c.Limits)},
+		{"http", d.readHTTP(&c.HTTP)},
+		{"kafka", d.unavailable("kafka (the read-only Kafka endpoint)")},
+	})
+	d.require(root, "", seen, "sources", "bucket")
+	c.DataDir = dataDir.value
+	d.checkTables(c)
+	d.checkApart(c, dataDir)
+	return c
+}
+
+func (d *decoder) readPolicies(p *Policies) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		paths := func(name string, dst *[]string, places *[]Place) func(*yaml.Node) {
+			return d.list(name, func(_ int, v *yaml.Node) {
+				var s string
+				value(d, name, &s, d.path)(v)
+				*dst, *places = append(*dst, s), append(*places, d.at(v))
+			})
+		}
+		d.object(n, " in policies", []field{
+			{"paths", paths("paths", &p.Paths, &p.pathPlaces)},
+			{"data", paths("data", &p.Data, &p.dataPlaces)},
+			{"max_policy_age", value(d, "max_policy_age", &p.MaxAge, duration(0))},
+		})
+	}
+}
+
+func (d *decoder) readCopy(c *Copy) func(*yaml.Node) {
+	workers := int64(c.Workers)
+	return func(n *yaml.Node) {
+		d.object(n, " in copy", []field{
+			{"verify", value(d, "verify", &c.Verify,
+				oneOf(tier.VerifySize, tier.VerifySample, tier.VerifyFull))},
+			{"workers", value(d, "workers", &workers, count(1, 256))},
+			{"bytes_per_second", value(d, "bytes_per_second", &c.BytesPerSecond, size(0))},
+			{"timeout", value(d, "timeout", &c.Timeout, duration(time.Millisecond))},
+			{"hold_max", value(d, "hold_max", &c.HoldMax, duration(0))},
+		})
+		c.Workers = int(workers)
+	}
+}
+
+func (d *decoder) readLimits(l *Limits) func(*yaml.Node) {
+	stop := func(parse parser[int64]) parser[int64] {
+		return func(n *yaml.Node) (int64, error) {
+			v, err := parse(n)
+			if err != nil && n.Value == "0" {
+				err = &hinted{err.Error(),
+					"to stop deletions use the pause file, or local_delete: never"}
+			}
+			return v, err
+		}
+	}
+	return func(n *yaml.Node) {
+		d.object(n, " in limits", []field{
+			{"max_delete_segments", value(d, "max_delete_segments", &l.MaxDeleteSegments,
+				stop(count(1, 1e12)))},
+			{"max_delete_bytes", value(d, "max_delete_bytes", &l.MaxDeleteBytes, stop(size(1)))},
+			{"per", value(d, "per", &l.Per, duration(time.Second))},
+			{"remote_delete_grace", value(d, "remote_delete_grace", &l.RemoteDeleteGrace, duration(0))},
+			{"orphan_age", value(d, "orphan_age", &l.OrphanAge, duration(time.Minute))},
+			{"max_clock_step", value(d, "max_clock_step", &l.MaxClockStep, duration(time.Second))},
+			{"clock_tolerance", value(d, "clock_tolerance", &l.ClockTolerance, duration(0))},
+			{"pause_file", value(d, "pause_file", &l.PauseFile, d.path)},
+		})
+	}
+}
+
+func (d *decoder) readHTTP(h *HTTP) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		listen := setting[string]{value: h.Listen}
+		d.object(n, " in http", []field{
+			{"listen", placed(d, "listen", &listen, address)},
+			{"web_config", value(d, "web_config", &h.WebConfig, d.path)},
+		})
+		h.Listen = listen.value
+		host, _, err := net.SplitHostPort(h.Listen)
+		if ip := net.ParseIP(host); err == nil && h.WebConfig == "" && host != "localhost" &&
+			(ip == nil || !ip.IsLoopback()) {
+			d.warn(listen.place, "set http.web_config, or listen on 127.0.0.1",
+				"listen %s: whoever reaches this address can read and control tierd", h.Listen)
+		}
+	}
+}
+
+// address reads host:port. "off" reads as empty.
+func address(n *yaml.Node) (string, error) {
+	s, err := text(n)
+	if err != nil {
+		return "", err
+	}
+	if s == "off" {
+		return "", nil
+	}
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", fmt.Errorf(`want host:port or off, got %q`, s)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("want a port from 0 to 65535, got %q", port)
+	}
+	return s, nil
+}
