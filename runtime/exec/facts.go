@@ -132,6 +132,7 @@ func (x *Executor) identical(ctx context.Context, src Source, facts *gate.Facts,
 		same = same && now == file.Stat
 	}
 	if same {
+		facts.Seg.File = cp.Content.Files[0].Stat // what Drop compares with what it finds
 		return tier.Yes, "", nil
 	}
 	content, err := src.Read(ctx, log, cp.Content.Range)

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// tracked builds an engine with so many logs of so many segments, local and copied, nothing due.
+func tracked(tb testing.TB, logs, segments int) *Engine {
+	tb.Helper()
+	e := New()
+	s := settings()
+	inner := s.Table
+	s.Table = func(string) (tier.Table, bool) { return inner("orders") }
+	e.Step(epochStart, Reconfigured{Settings: s})
+	ids := make([]tier.LogID, logs)
+	for i := range ids {
+		ids[i] = tier.LogID{Table: fmt.Sprintf("table-%04d", i/10), Name: fmt.Sprint(i % 10)}
+		local := make([]tier.LocalSegment, 0, segments+1)
+		remote := make([]tier.Remote, 0, segments)
+		for j := range segments {
+			ls := seg(tier.Offset(10 * j))
+			local = append(local, ls)
+			remote = append(remote, tier.Remote{Range: ls.Range, Position: tier.Position(j), Epoch: 1,
+				Verified: true, Bytes: ls.Bytes, Log: ls.Log, ModTime: ls.Log.ModTime})
+		}
+		end := tier.Offset(10 * segments)
+		local = append(local, tail(end))
+		e.Step(epochStart, Restored{Copies: remote, State: tier.LogState{Log: ids[i], Source: "wal",
+			Epoch: 1, Copied: end, Next: tier.Position(segments),
+			Checkpoints: []uint64{uint64(segments / tier.CheckpointRadix)}}})
+		e.Step(epochStart, Scanned{Scan: tier.Scan{Log: ids[i], Source: "wal",
+			Layout: tier.LayoutPlain, Segments: local, LocalEnd: end + 3, Whole: true}})
+	}
+	e.Step(epochStart, SourceScanned{Source: "wal", Logs: ids})
+	e.Step(epochStart, Started{})
+	return e
+}
+
+// BenchmarkIdlePass is one Tick over logs in which nothing is due.
+func BenchmarkIdlePass(b *testing.B) {
+	for _, segments := range []int{50, 100, 200} {
+		b.Run(fmt.Sprintf("logs=10000/segments=%d", 10_000*segments), func(b *testing.B) {
+			e := tracked(b, 10_000, segments)
+			for b.Loop() {
+				if out := e.Step(epochStart+hour/2, Tick{}); len(out) > 0 {
+					b.Fatalf("%d effects, want none", len(out))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkReconfigure evaluates every log anew, as a reload does.
+func BenchmarkReconfigure(b *testing.B) {
+	e := tracked(b, 10_000, 100)
+	s := e.settings
+	for b.Loop() {
+		s.Generation++
+		e.Step(epochStart+hour/2, Reconfigured{Settings: s})
+	}
+}
+
+// BenchmarkMemory reports the bytes that a segment costs which is both local and remote.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		e := tracked(b, 10_000, 100)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "bytes/segment")
+		runtime.KeepAlive(e)
+	}
+}

@@ -1,0 +1,396 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+func TestClosedSegmentsAreCopiedOldestFirst(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), seg(10), seg(20), tail(30))
+	r.opened(0)
+	if got := len(r.open); got != 2 {
+		t.Fatalf("%d copies under way, want as many as workers: 2", got)
+	}
+	for i, want := range []tier.Offset{0, 10, 20} {
+		if f := r.copied(tier.Position(i), want+10); f.Segment.Base != want {
+			t.Fatalf("copy %d is of base %d, want %d", i, f.Segment.Base, want)
+		}
+	}
+	r.none()
+	if v := r.view(); v.Copied != 30 || v.Uncopied.Segments != 0 {
+		t.Fatalf("copied offset %d with %d uncopied, want 30 and 0", v.Copied, v.Uncopied.Segments)
+	}
+}
+
+// Kafka 15272: the last rolled segment was never uploaded.
+func TestLastClosedSegmentIsCopiedThoughTheActiveOneIsEmpty(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	empty := tail(10)
+	empty.Next = 10
+	r.seen(seg(0), empty)
+	r.opened(0)
+	if f := r.copied(0, 10); f.Segment.Base != 0 {
+		t.Fatalf("copied base %d, want 0", f.Segment.Base)
+	}
+	r.none()
+}
+
+func TestNothingIsDeletedBeforeItIsCopiedAndItsTimeHasCome(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.now += 10 * hour
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	first, second := take[Copy](r), take[Copy](r)
+	r.none() // long due, and not copied
+	r.open = append(r.open, second)
+	r.copied(1, 0) // the second finishes first: the oldest is not copied yet
+	r.none()
+	r.open = append(r.open, first)
+	r.copied(0, 20)
+	if f := r.deleted(); len(f.Segments) != 2 {
+		t.Fatalf("%d candidates, want both segments", len(f.Segments))
+	}
+	r.none() // the active segment is never proposed
+}
+
+// Fluss 3728, 3222: idle tables kept local segments for ever, since clean-up ran only when a copy
+// advanced.
+func TestRetentionNeedsNoNewCopy(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.none()
+	due, ok := r.e.NextDue()
+	if want := epochStart + hour + 1; !ok || due != want {
+		t.Fatalf("next due %v, want %v", due, want)
+	}
+	r.after(time.Hour)
+	r.none() // the limit is strict
+	r.after(1)
+	r.deleted()
+}
+
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		event Event
+		code  tier.Code
+	}{
+		"vanished": {SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceVanished}},
+			tier.CodeSourceVanished},
+		"the log alone vanished": {SourceScanned{Source: "wal"}, tier.CodeSourceVanished},
+		"paused":                 {Paused{&tier.Reason{Code: tier.CodePaused}}, tier.CodePaused},
+		"ungoverned": {Reconfigured{settings(func(s *Settings, _ *tier.Table) {
+			s.Generation = 2
+		}).without("orders")}, tier.CodeFrozen},
+		"never": {Reconfigured{settings(func(s *Settings, _ *tier.Table) {
+			s.Generation = 2
+			s.LocalDelete = func(string) tier.LocalDelete { return tier.LocalDeleteNever }
+		})}, tier.CodeLocalDelete},
+		"disabled": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
+			s.Generation, tab.Tiering = 2, false
+		})}, tier.CodeTieringDisabled},
+		"compacted": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
+			s.Generation, tab.Compacted = 2, true
+		})}, tier.CodeCompacted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, settings())
+			r.seen(seg(0), tail(10))
+			r.opened(0)
+			r.copied(0, 10)
+			r.step(c.event)
+			r.after(10 * time.Hour)
+			r.none()
+			r.code(c.code)
+		})
+	}
+}
+
+func (s Settings) without(table string) Settings {
+	inner := s.Table
+	s.Table = func(name string) (tier.Table, bool) {
+		t, ok := inner(name)
+		return t, ok && name != table
+	}
+	return s
+}
+
+func TestDeletionGoesOnWhenTheSourceIsBack(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.step(SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceUnread}})
+	r.after(2 * time.Hour)
+	r.none()
+	r.seen(seg(0), tail(10))
+	r.deleted()
+}
+
+func TestAKeptSegmentIsAskedAgainOnlyWhenItMayHelp(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	r.copied(0, 10)
+	r.copied(1, 20)
+	r.after(2 * time.Hour)
+	f := take[Delete](r)
+	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})
+	r.none()
+	r.seen(seg(0), seg(10), tail(20)) // nothing changed
+	r.after(299 * time.Second)
+	r.none()
+	r.code(tier.CodeDenied)
+	r.after(time.Second) // the slow period
+	take[Delete](r)
+}
+
+func TestAChangeOfFactsAsksAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.after(2 * time.Hour)
+	f := take[Delete](r)
+	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})
+	r.none()
+	r.step(Reconfigured{Settings: settings(func(s *Settings, _ *tier.Table) { s.Generation = 2 })})
+	r.deleted()
+}
+
+func TestAFileThatChangedIsCopiedAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(7, 10)
+	touched := seg(0)
+	touched.Log.Inode = 99
+	r.seen(touched, tail(10))
+	if f := take[Copy](r); !f.HasKnown || f.Known != 7 || f.Segment != touched {
+		t.Fatalf("got %+v, want a copy of the new file with its old copy known", f)
+	}
+}
+
+func TestALostObjectIsCopiedAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.after(2 * time.Hour)
+	f := take[Delete](r)
+	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeStoreLost}}}}})
+	if f := r.copied(1, 10); f.HasKnown {
+		t.Fatal("a lost copy must not be taken for known")
+	}
+	r.deleted()
+}
+
+func TestDamageBlocksItsLogUntilTheFileChanges(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeDamaged},
+		Quarantine: true, Segment: f.Segment}})
+	take[Copy](r) // of the second, which was under way
+	r.after(10 * time.Hour)
+	r.none()
+	r.code(tier.CodeQuarantined)
+	mended := seg(0)
+	mended.Log.ModTime += second
+	r.seen(mended, seg(10), tail(20))
+	if f := take[Copy](r); f.Segment != mended {
+		t.Fatalf("got %+v, want a copy of the mended file", f)
+	}
+}
+
+func TestAcceptedLossUnblocksTheLog(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeDamaged},
+		Quarantine: true, Segment: f.Segment}})
+	r.none()
+	r.step(LossAccepted{
+		Accepted: tier.LossAccepted{Log: orders, Range: seg(0).Range, At: r.now},
+		Hole:     HoleDone{Hole: tier.Hole{Range: seg(0).Range}, Offset: 10, Next: 1, Published: true},
+	})
+	r.copied(1, 20)
+	r.after(10 * time.Hour)
+	r.none() // the damaged file stays, and nothing behind it goes
+	r.code(tier.CodeQuarantined)
+}
+
+func TestOffsetsThatTheSourceDroppedBecomeAHole(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(tail(0))
+	r.opened(0)
+	r.seen(seg(30), tail(40))
+	c := take[Copy](r)
+	if f := take[RecordHole](r); f.Range != (tier.Range{Base: 0, Next: 30}) {
+		t.Fatalf("hole %s, want [0, 30)", f.Range)
+	}
+	r.open = append(r.open, c)
+}
+
+func TestNoHoleWhereTheLogWasNotReadWhole(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(tail(0))
+	r.opened(0)
+	part := scan(tail(30))
+	part.Whole = false
+	r.step(Scanned{Scan: part})
+	r.none()
+}
+
+func TestUnknownOutcomeIsResolvedBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	f := take[Copy](r)
+	a := tier.Attempt{ID: tier.AttemptID{1}, Range: f.Segment.Range}
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeStoreError},
+		Attempt: &a}})
+	r.none() // backing off
+	r.code(tier.CodeStoreError)
+	r.after(time.Minute)
+	res := take[Resolve](r)
+	r.none()
+	r.step(Finished{ID: res.ID, Result: Abandoned{Next: 1}})
+	if f := take[Copy](r); f.Segment.Base != 0 {
+		t.Fatalf("copies base %d, want the abandoned one again", f.Segment.Base)
+	}
+}
+
+func TestTheBrakePausesTheTableUntilItIsResumed(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Brake.MaxSegments = 1 }))
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	r.copied(0, 10)
+	r.copied(1, 20)
+	r.after(2 * time.Hour)
+	if f := r.deleted(); len(f.Segments) != 1 {
+		t.Fatalf("%d candidates, want the one that the brake allows", len(f.Segments))
+	}
+	p := take[Pause](r)
+	r.step(Finished{ID: p.ID, Result: Done{}})
+	r.after(100 * time.Hour)
+	r.none() // time alone does not release it
+	r.code(tier.CodeBrake)
+	r.step(Resumed{Table: "orders"})
+	r.deleted()
+}
+
+// Redpanda 10739: retention ran before the configuration was loaded.
+func TestNothingHappensBeforeStarted(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, e: New(), now: epochStart}
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Epoch: 1, Copied: 10, Next: 1},
+		Copies: []tier.Remote{{Range: seg(0).Range, Log: seg(0).Log, ModTime: epochStart}}})
+	r.now += 10 * hour
+	r.seen(seg(0), tail(10))
+	r.step(Reconfigured{Settings: settings()})
+	r.step(Tick{})
+	r.none()
+	r.step(Started{})
+	r.deleted()
+}
+
+func TestOneLogInTwoSourcesIsFrozen(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	other := scan(seg(0), tail(10))
+	other.Source = "wal-2"
+	r.step(Scanned{Scan: other})
+	r.after(10 * time.Hour)
+	r.none()
+	r.code(tier.CodeDuplicateLog)
+}
+
+func TestARecreatedLogIsNotTakenForTheOldOne(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	again := scan(seg(0), tail(10))
+	again.Incarnation = "other"
+	r.step(Scanned{Scan: again})
+	r.after(10 * time.Hour)
+	r.none()
+	r.code(tier.CodeIncarnation)
+}
+
+// Kafka 20609, Redpanda 9820: a timestamp in the future kept data for ever.
+func TestATimestampInTheFutureFallsBackToTheMtime(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	s := seg(0)
+	r.seen(s, tail(10))
+	r.opened(0)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Copied{Offset: 10, Next: 1, Remote: tier.Remote{Range: s.Range,
+		Log: s.Log, MaxTime: epochStart + 1000*hour, ModTime: epochStart}}})
+	r.after(time.Hour + 1)
+	r.deleted()
+}
+
+func TestCheckpointsAreWrittenWhenABlockIsComplete(t *testing.T) {
+	t.Parallel()
+	l := &logIndex{}
+	for _, c := range []struct {
+		next   tier.Position
+		done   []uint64
+		level  uint8
+		block  uint64
+		wanted bool
+	}{
+		{63, nil, 0, 0, false},
+		{64, nil, 1, 0, true},
+		{130, []uint64{1}, 1, 1, true},
+		{130, []uint64{2}, 0, 0, false},
+		{64 * 64, []uint64{63}, 1, 63, true},
+		{64 * 64, []uint64{64}, 2, 0, true},
+		{64 * 64, []uint64{64, 1}, 0, 0, false},
+	} {
+		l.state = tier.LogState{Next: c.next, Checkpoints: c.done}
+		level, block, ok := l.checkpointDue()
+		if ok != c.wanted || ok && (level != c.level || block != c.block) {
+			t.Errorf("next %d, done %v: got L%d block %d %v, want L%d block %d %v",
+				c.next, c.done, level, block, ok, c.level, c.block, c.wanted)
+		}
+	}
+	l.state = tier.LogState{Next: 70}
+	l.floors = []floor{{1, 60}}
+	if _, _, ok := l.checkpointDue(); ok {
+		t.Error("a copy under way may still take a position of the block")
+	}
+}
