@@ -124,6 +124,8 @@ type Content struct {
 	MaxTime  Time         `json:"max_time"` // largest usable record timestamp; absent if none
 	Batches  int64        `json:"batches"`
 	LastNext Offset       `json:"last_next"` // one past the last offset found; Range.Next may be larger
+	// Problems are for an operator and not of the content: files of the segment that were left out.
+	Problems []Problem `json:"-"`
 }
 
 // Bytes is the size of all files together.
