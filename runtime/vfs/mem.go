@@ -273,27 +273,36 @@ func (d *Mem) below(ancestor, dir *node) bool {
 
 // Remove implements Dir.
 func (d *Mem) Remove(name string) error {
-	return d.do(OpRemove, name, "", func() error {
-		parent, base, err := d.parent(name)
-		if err != nil {
-			return err
-		}
-		n := parent.children[base]
-		switch {
-		case base == ".":
-			return syscall.EINVAL
-		case n == nil:
-			return syscall.ENOENT
-		case len(n.children) > 0:
-			return syscall.ENOTEMPTY
-		}
-		if err := parent.may(mayWrite | maySearch); err != nil {
-			return err
-		}
-		n.removed = true
-		d.change(change{label: "remove " + d.abs(name), bindings: []binding{{parent, base, nil}}})
-		return nil
-	})
+	return d.do(OpRemove, name, "", func() error { return d.remove(name, false) })
+}
+
+// RemoveDir implements Dir.
+func (d *Mem) RemoveDir(name string) error {
+	return d.do(OpRemoveDir, name, "", func() error { return d.remove(name, true) })
+}
+
+func (d *Mem) remove(name string, onlyDir bool) error {
+	parent, base, err := d.parent(name)
+	if err != nil {
+		return err
+	}
+	n := parent.children[base]
+	switch {
+	case base == ".":
+		return syscall.EINVAL
+	case n == nil:
+		return syscall.ENOENT
+	case onlyDir && !n.mode.IsDir():
+		return syscall.ENOTDIR
+	case len(n.children) > 0:
+		return syscall.ENOTEMPTY
+	}
+	if err := parent.may(mayWrite | maySearch); err != nil {
+		return err
+	}
+	n.removed = true
+	d.change(change{label: "remove " + d.abs(name), bindings: []binding{{parent, base, nil}}})
+	return nil
 }
 
 // Sync implements Dir.

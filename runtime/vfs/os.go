@@ -181,6 +181,13 @@ func (d *OS) Remove(name string) error {
 	})
 }
 
+// RemoveDir implements Dir.
+func (d *OS) RemoveDir(name string) error {
+	return d.at("remove directory", name, func(dir int, base string) error {
+		return retry(func() error { return unix.Unlinkat(dir, base, unix.AT_REMOVEDIR) })
+	})
+}
+
 // Sync implements Dir.
 func (d *OS) Sync(name string) error {
 	return d.inDir("sync", name, func(f *os.File) error {

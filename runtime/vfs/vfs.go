@@ -47,6 +47,8 @@ type Dir interface {
 	Replace(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
+	// RemoveDir removes an empty directory and nothing else: a file that has taken its name stays.
+	RemoveDir(name string) error
 	// Sync makes the names in the directory name durable.
 	Sync(name string) error
 	// Sub opens the directory name below this one. It is an error if a step of it is a link.

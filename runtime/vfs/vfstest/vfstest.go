@@ -269,9 +269,21 @@ func testRemove(t *testing.T, d vfs.Dir) {
 	if d.Remove("dir") == nil {
 		t.Error("a directory with a file was removed")
 	}
+	if d.RemoveDir("dir") == nil {
+		t.Error("a directory with a file was removed")
+	}
+	if d.RemoveDir("dir/f") == nil {
+		t.Error("RemoveDir removed a file")
+	}
 	ok(t, d.Remove("dir/f"))
 	ok(t, d.Remove("dir"))
 	is(t, d.Remove("dir"), fs.ErrNotExist)
+	is(t, d.RemoveDir("dir"), fs.ErrNotExist)
+	ok(t, d.Mkdir("dir"))
+	ok(t, d.RemoveDir("dir"))
+	equal(t, names(t, d, "."), "")
+	ok(t, d.Mkdir("dir"))
+	ok(t, d.Remove("dir"))
 	is(t, d.Remove("dir/f"), fs.ErrNotExist)
 	if d.Remove(".") == nil {
 		t.Error("the directory itself was removed")
@@ -304,6 +316,7 @@ func testNames(t *testing.T, d vfs.Dir) {
 			"sub":          second(d.Sub(name)),
 			"mkdir":        d.Mkdir(name),
 			"remove":       d.Remove(name),
+			"remove dir":   d.RemoveDir(name),
 			"sync":         d.Sync(name),
 			"rename from":  d.Rename(name, "x"),
 			"rename to":    d.Rename("dir/f", name),
@@ -405,6 +418,9 @@ func testLinks(t *testing.T, d vfs.Dir, symlink func(target, name string) error)
 	// What moves or goes is the link itself.
 	ok(t, d.Rename("file", "moved"))
 	ok(t, d.Remove("moved"))
+	if d.RemoveDir("way") == nil {
+		t.Error("RemoveDir removed a link")
+	}
 	ok(t, d.Remove("way"))
 	put(t, d, "g", "new")
 	ok(t, d.Replace("g", "out"))
