@@ -19,7 +19,8 @@ import (
 func TestBodyReadsLikeAFile(t *testing.T) {
 	t.Parallel()
 	content := []byte(strings.Repeat("0123456789abcdef", 40))
-	if err := iotest.TestReader(New(bytes.NewReader(content), int64(len(content))), content); err != nil {
+	whole := New(bytes.NewReader(content), int64(len(content)))
+	if err := iotest.TestReader(whole, content); err != nil {
 		t.Error(err)
 	}
 	if err := iotest.TestReader(New(bytes.NewReader(nil), 0), nil); err != nil {

@@ -129,8 +129,8 @@ func (b *Bucket) ask(op Op) Effect {
 	return hook(op)
 }
 
-// both joins a real and an injected error. A single one stays as it is: the inner bucket has to know
-// its own errors again.
+// both joins a real and an injected error. A single one stays as it is: the inner bucket has to
+// know its own errors again.
 func both(err, injected error) error {
 	if err == nil || injected == nil {
 		return cmp.Or(err, injected)

@@ -12,8 +12,8 @@ type StatusError struct{ Code int }
 // Error gives code and text, such as "503 Service Unavailable".
 func (e StatusError) Error() string { return fmt.Sprintf("%d %s", e.Code, http.StatusText(e.Code)) }
 
-// Nth has e befall the n-th call from now on, counted from 0, and no other. Sweeps run n = 0, 1, ...
-// until Fired is false: then every call has failed once.
+// Nth has Effect befall the N-th call from now on, counted from 0, and no other. Sweeps run N = 0,
+// 1, ... until Fired is false: then every call has failed once.
 type Nth struct {
 	N      int
 	Effect Effect

@@ -25,8 +25,8 @@ const keyBytesMax = 1024
 
 // Mem is a bucket in memory whose LastModified comes from a clock that it is given. It is as strict
 // as the strictest provider: an upload must know its size and keep to it, a range must begin within
-// the object, deleting what is not there is an error, and a name is either an object or a directory.
-// All methods are safe for concurrent use.
+// the object, deleting what is not there is an error, and a name is an object or a directory, never
+// both. All methods are safe for concurrent use.
 type Mem struct {
 	now     func() time.Time
 	mu      sync.Mutex
