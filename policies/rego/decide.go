@@ -1,0 +1,306 @@
+package rego
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+var _ gate.Policies = (*Set)(nil)
+
+// The bounds of what policies may say in one decision.
+const (
+	reasonsMax   = 64   // of one kind
+	msgBytesMax  = 1024 // of one reason
+	builtinDueNS = "due_ns"
+)
+
+// query asks for all answers that count for one action.
+type query struct {
+	body     ast.Body
+	compiler ast.QueryCompiler
+	asks     []ask
+}
+
+// ask is one answer and the variable that takes it.
+type ask struct {
+	answer
+	into ast.Var
+}
+
+// counts tells whether an answer counts for an action.
+func (a answer) counts(action tier.Action) bool {
+	switch {
+	case a.kind == answerDeny || a.kind == answerKeep:
+		return true
+	case action == tier.DeleteLocal:
+		return a.kind == answerExpire
+	case action == tier.DeleteRemote:
+		return a.kind == answerExpireRemote
+	}
+	// An orphan, or what a disablement deletes, is no user's to expire.
+	return a.kind == answerExpireRemote && a.builtin
+}
+
+// asks are the answers that count for an action, each with its variable.
+func (s *Set) asks(action tier.Action) (out []ask) {
+	for _, a := range s.answers {
+		if a.counts(action) {
+			out = append(out, ask{answer: a, into: ast.Var(fmt.Sprintf("x%d", len(out)))})
+		}
+	}
+	return out
+}
+
+// question puts the asks into one query: x0 = data.tierd.hold.__tierd_deny; x1 = ...
+func question(asks []ask) ast.Body {
+	exprs := make([]*ast.Expr, len(asks))
+	for i, a := range asks {
+		exprs[i] = ast.Equality.Expr(ast.NewTerm(a.into), ast.NewTerm(a.ref))
+	}
+	return ast.NewBody(exprs...)
+}
+
+// prepare compiles the question for each action.
+func (s *Set) prepare() error {
+	s.queries = map[tier.Action]*query{}
+	for _, action := range []tier.Action{
+		tier.DeleteLocal, tier.DeleteRemote, tier.DeleteOrphan, tier.DisableDelete,
+	} {
+		q := &query{compiler: s.compiler.QueryCompiler(), asks: s.asks(action)}
+		body, err := q.compiler.Compile(question(q.asks))
+		if err != nil {
+			return fmt.Errorf("compile the question for %s: %w", action, err)
+		}
+		q.body = body
+		s.queries[action] = q
+	}
+	return nil
+}
+
+// Decide implements gate.Policies. Where the deletion is kept, the reasons are the denials and, if
+// nothing expires, what the built-in limits wait for; Due is when the first of these is over,
+// unless something is denied: a denial may end at any time. An error names the rule, and keeps.
+func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
+	d := gate.Decision{Digest: s.digest}
+	input, err := inputOf(f)
+	if err != nil {
+		return d, err
+	}
+	q := s.queries[f.Action]
+	found, err := s.eval(ctx, q, input, f.Now)
+	if err != nil {
+		return d, err
+	}
+	said := map[string][]tier.Reason{}
+	for i, a := range q.asks {
+		reasons, err := s.reasons(a, found[i])
+		if err != nil {
+			return d, err
+		}
+		said[a.kind] = append(said[a.kind], reasons...)
+	}
+	denied, keep := said[answerDeny], said[answerKeep]
+	expired := append(said[answerExpire], said[answerExpireRemote]...)
+	switch {
+	case len(denied) == 0 && len(expired) > 0:
+		d.Delete, d.Reasons = true, capped(expired)
+	case len(expired) > 0:
+		d.Reasons = capped(denied)
+	default:
+		d.Reasons = append(capped(denied), keep...)
+	}
+	if len(denied) == 0 && len(expired) == 0 {
+		for _, r := range keep {
+			if r.Until != 0 && (d.Due == 0 || r.Until < d.Due) {
+				d.Due = r.Until
+			}
+		}
+	}
+	if len(d.Reasons) == 0 {
+		return d, errors.New("no policy says why the segment is kept")
+	}
+	return d, nil
+}
+
+// eval runs a question and returns the values in the order of its asks.
+func (s *Set) eval(ctx context.Context, q *query, input ast.Value, now tier.Time) ([]ast.Value, error) {
+	if s.opts.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
+		defer cancel()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, s.explain(err)
+	}
+	txn, err := s.store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the policies' data: %w", err)
+	}
+	defer s.store.Abort(ctx, txn)
+	limit := &budget{ctx: ctx, left: s.opts.Steps}
+	found := make([]ast.Value, len(q.asks))
+	answered := false
+	err = topdown.NewQuery(q.body).
+		WithQueryCompiler(q.compiler).
+		WithCompiler(s.compiler).
+		WithStore(s.store).
+		WithTransaction(txn).
+		WithInput(ast.NewTerm(input)).
+		WithTime(now.Std()).
+		WithSeed(zeros{}).
+		WithStrictBuiltinErrors(true).
+		WithCancel(limit).
+		Iter(ctx, func(r topdown.QueryResult) error {
+			answered = true
+			for i, a := range q.asks {
+				if t := r[a.into]; t != nil {
+					found[i] = t.Value
+				}
+			}
+			return nil
+		})
+	if limit.err != nil {
+		return nil, s.explain(limit.err)
+	}
+	if err != nil {
+		return nil, evalError(err)
+	}
+	if !answered {
+		return nil, errors.New("the policies are undefined for this input")
+	}
+	return found, nil
+}
+
+// explain puts the end of an evaluation into words that say what was exceeded.
+func (s *Set) explain(err error) error {
+	switch {
+	case errors.Is(err, errSteps):
+		return fmt.Errorf("evaluate policies: %w (at most %d)", err, s.opts.Steps)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("evaluate policies: not done in time (at most %s): %w", s.opts.Timeout, err)
+	}
+	return fmt.Errorf("evaluate policies: %w", err)
+}
+
+// evalError names the place at which OPA gave up.
+func evalError(err error) error {
+	var e *topdown.Error
+	if errors.As(err, &e) && e.Location != nil {
+		text := strings.Join(strings.Fields(e.Message), " ")
+		return fmt.Errorf("%s:%d: %s", e.Location.File, e.Location.Row, text)
+	}
+	return fmt.Errorf("evaluate policies: %w", err)
+}
+
+// reasons reads one answer: a set of [number of the rule, reason].
+func (s *Set) reasons(a ask, v ast.Value) ([]tier.Reason, error) {
+	set, isSet := v.(ast.Set)
+	if !isSet {
+		return nil, fmt.Errorf("%s is undefined or no set", a.ref)
+	}
+	var out []tier.Reason
+	err := set.Iter(func(t *ast.Term) error {
+		pair, isArray := t.Value.(*ast.Array)
+		if !isArray || pair.Len() != 2 {
+			return fmt.Errorf("%s: unexpected element %v", a.ref, t)
+		}
+		number, isNumber := pair.Elem(0).Value.(ast.Number)
+		n, ok := number.Int()
+		if !isNumber || !ok || n < 0 || n >= len(s.rules) {
+			return fmt.Errorf("%s: unexpected rule number %v", a.ref, pair.Elem(0))
+		}
+		r, err := s.reason(s.rules[n], a.builtin, pair.Elem(1).Value)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", s.rules[n].where, a.kind, err)
+		}
+		out = append(out, r)
+		return nil
+	})
+	return out, err
+}
+
+// reason reads one reason: a string, or an object with msg and perhaps code, and of the built-in
+// policy also due_ns.
+func (s *Set) reason(by rule, builtin bool, v ast.Value) (tier.Reason, error) {
+	r := tier.Reason{Code: by.code, Rule: by.where}
+	switch v := v.(type) {
+	case ast.String:
+		r.Text = string(v)
+	case ast.Object:
+		err := v.Iter(func(key, value *ast.Term) error {
+			name, _ := key.Value.(ast.String)
+			text, isString := value.Value.(ast.String)
+			switch {
+			case name == "msg" && isString:
+				r.Text = string(text)
+			case name == "code" && isString && validCode(string(text)):
+				r.Code = tier.Code(text)
+			case name == "code" && isString:
+				return fmt.Errorf("the code %v: want a word such as legal-hold", value)
+			case builtin && name == builtinDueNS:
+				r.Until = instant(value.Value)
+			default:
+				return fmt.Errorf(`a reason is a string or {"msg": ..., "code": ...} of strings; %v is %v`,
+					key, value)
+			}
+			return nil
+		})
+		if err != nil {
+			return r, err
+		}
+	default:
+		return r, fmt.Errorf(`a reason is a string or {"msg": ..., "code": ...}, not %v`, v)
+	}
+	switch {
+	case strings.TrimSpace(r.Text) == "":
+		return r, errors.New("the reason has no text")
+	case len(r.Text) > msgBytesMax:
+		return r, fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(r.Text), msgBytesMax)
+	}
+	if r.Until != 0 {
+		r.Text += "; due " + r.Until.Std().Format(time.RFC3339)
+	}
+	return r, nil
+}
+
+// instant reads nanoseconds; absent where they are beyond what a Time can hold.
+func instant(v ast.Value) tier.Time {
+	n, isNumber := v.(ast.Number)
+	if !isNumber {
+		return 0
+	}
+	ns, err := json.Number(n).Int64()
+	if err != nil {
+		return 0
+	}
+	return tier.Time(ns)
+}
+
+// capped bounds a list of reasons, and says how many it leaves out.
+func capped(reasons []tier.Reason) []tier.Reason {
+	if len(reasons) <= reasonsMax {
+		return reasons
+	}
+	last := reasons[reasonsMax-1]
+	last.Text = fmt.Sprintf("and %d more reasons", len(reasons)-reasonsMax+1)
+	return append(reasons[:reasonsMax-1:reasonsMax-1], last)
+}
+
+// zeros is the seed: no built-in that policies have draws from it.
+type zeros struct{}
+
+// Read implements io.Reader.
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

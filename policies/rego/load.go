@@ -1,0 +1,194 @@
+package rego
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+
+	"github.com/tierd/tierd/policies"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// builtinPath names the built-in policy in the reasons that it gives.
+const builtinPath = "tierd/builtin.rego"
+
+// The bounds of one decision where Options do not say.
+const (
+	DefaultTimeout = time.Second
+	DefaultSteps   = 1 << 18 // some tenths of a second
+)
+
+// NoTimeout leaves the bound to the steps, so that no clock is read.
+const NoTimeout time.Duration = -1
+
+// maxErrors bounds how many errors OPA collects.
+const maxErrors = 50
+
+// Module is one policy file.
+type Module struct {
+	Path   string // as errors and reasons shall name it
+	Source []byte
+}
+
+// Options bound one decision.
+type Options struct {
+	Timeout time.Duration // 0: DefaultTimeout
+	Steps   int64         // evaluated expressions; 0: DefaultSteps
+}
+
+// Set is the built-in policy and the user's, compiled and with their data: one generation. It is
+// immutable and safe for concurrent use. It implements gate.Policies.
+type Set struct {
+	opts     Options
+	compiler *ast.Compiler
+	store    storage.Store
+	rules    []rule   // by number
+	answers  []answer // in a fixed order
+	queries  map[tier.Action]*query
+	digest   string
+}
+
+// Load compiles user policies together with the built-in one. data is what policies see as data.*;
+// it must be representable as JSON and have no key "tierd". The error is an Errors with everything
+// that is wrong.
+func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
+	if opts.Timeout == 0 {
+		opts.Timeout = DefaultTimeout
+	}
+	if opts.Steps == 0 {
+		opts.Steps = DefaultSteps
+	}
+	var errs Errors
+	parsed := parse(modules, &errs)
+	base, canonical := normalize(data, &errs)
+	if len(errs) > 0 {
+		return nil, errs.sorted()
+	}
+	for path, m := range parsed {
+		if path != builtinPath {
+			checkModule(m, &errs)
+		}
+	}
+	compiler := compile(parsed)
+	if !slices.ContainsFunc(compiler.Errors, notOfTypes) {
+		// The types are checked last: by then the modules are resolved and rewritten.
+		checkUse(compiler, base, &errs)
+	}
+	if len(compiler.Errors) == 0 {
+		checkNames(compiler, &errs)
+	}
+	errs.addOPA(compiler.Errors)
+	if len(errs) > 0 {
+		return nil, errs.sorted()
+	}
+
+	s := &Set{opts: opts, digest: digest(modules, canonical)}
+	s.instrument(parsed)
+	s.compiler = compile(parsed)
+	if len(s.compiler.Errors) > 0 {
+		return nil, fmt.Errorf("compile the policies' questions: %w", s.compiler.Errors)
+	}
+	s.store = inmem.NewFromObjectWithOpts(base, inmem.OptRoundTripOnWrite(false),
+		inmem.OptReturnASTValuesOnRead(true))
+	return s, s.prepare()
+}
+
+// Digest identifies the policies and data: SHA-256 in hexadecimal over the sources and the data,
+// whatever the files are called and in whatever order they come.
+func (s *Set) Digest() string { return s.digest }
+
+// Expires reports whether some user policy may ask for a local deletion before a TTL is over.
+func (s *Set) Expires() bool {
+	return slices.ContainsFunc(s.answers, func(a answer) bool {
+		return a.kind == answerExpire && !a.builtin
+	})
+}
+
+// parse returns the modules by path, the built-in one included, without those that are not for
+// decisions.
+func parse(modules []Module, errs *Errors) map[string]*ast.Module {
+	parsed := map[string]*ast.Module{}
+	opts := ast.ParserOptions{
+		RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities(),
+	}
+	all := append([]Module{{Path: builtinPath, Source: policies.Builtin}}, modules...)
+	for _, m := range all {
+		if strings.HasSuffix(m.Path, "_test.rego") {
+			continue
+		}
+		if parsed[m.Path] != nil {
+			*errs = append(*errs, Error{Path: m.Path, Text: "the policy is given twice"})
+			continue
+		}
+		module, err := ast.ParseModuleWithOpts(m.Path, string(m.Source), opts)
+		if list, isList := err.(ast.Errors); isList {
+			errs.addOPA(list)
+			continue
+		} else if err != nil {
+			*errs = append(*errs, Error{Path: m.Path, Text: err.Error()})
+			continue
+		}
+		if !module.Package.Path.Equal(simPackage) {
+			parsed[m.Path] = module
+		}
+	}
+	return parsed
+}
+
+// normalize gives the data as JSON decodes it, and its canonical bytes.
+func normalize(data map[string]any, errs *Errors) (map[string]any, []byte) {
+	if _, taken := data["tierd"]; taken {
+		*errs = append(*errs, Error{Text: `the key "tierd" of the data belongs to the policies: rename it`})
+	}
+	canonical, err := json.Marshal(data) // with map keys ascending
+	if err != nil {
+		*errs = append(*errs, Error{Text: fmt.Sprintf("the data is no JSON: %v", err)})
+		return nil, nil
+	}
+	base := map[string]any{}
+	decoder := json.NewDecoder(bytes.NewReader(canonical))
+	decoder.UseNumber()
+	if err := decoder.Decode(&base); err != nil {
+		*errs = append(*errs, Error{Text: fmt.Sprintf("the data is no JSON object: %v", err)})
+	}
+	return base, canonical
+}
+
+func compile(modules map[string]*ast.Module) *ast.Compiler {
+	_, schemas := inputSchema()
+	c := ast.NewCompiler().WithCapabilities(capabilities()).WithSchemas(schemas)
+	c.SetErrorLimit(maxErrors)
+	c.Compile(modules)
+	return c
+}
+
+// digest hashes the sources by content, so that neither names nor order matter.
+func digest(modules []Module, data []byte) string {
+	sums := [][sha256.Size]byte{sha256.Sum256(policies.Builtin)}
+	for _, m := range modules {
+		if !strings.HasSuffix(m.Path, "_test.rego") {
+			sums = append(sums, sha256.Sum256(m.Source))
+		}
+	}
+	slices.SortFunc(sums, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
+	h := sha256.New()
+	h.Write([]byte("tierd policies v1\n"))
+	var count [8]byte
+	binary.LittleEndian.PutUint64(count[:], uint64(len(sums)))
+	h.Write(count[:])
+	for _, sum := range sums {
+		h.Write(sum[:])
+	}
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,110 @@
+package rego
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// rule is one rule that can answer.
+type rule struct {
+	where string    // file:line
+	code  tier.Code // of its reasons that name none
+}
+
+// answer is one set to ask for: the numbered copy of a package's rules of one name.
+type answer struct {
+	kind    string
+	builtin bool
+	ref     ast.Ref
+}
+
+// numberedPrefix begins the names of the rules that instrument adds.
+const numberedPrefix = "__tierd_"
+
+// instrument adds to each module, for every rule that can answer, a copy which puts the rule's
+// number before its reason: beside
+//
+//	deny contains reason if { ... }
+//
+// stands
+//
+//	__tierd_deny contains [7, reason] if { ... }
+//
+// The copies are what is asked. So each reason tells its rule, at the price of a plain evaluation;
+// tracing would cost more, and the contract's own sets stay as they are for whoever refers to them.
+func (s *Set) instrument(modules map[string]*ast.Module) {
+	notes, _ := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
+	for _, path := range paths(modules) {
+		m := modules[path]
+		kinds := answers
+		if path == builtinPath {
+			kinds = builtinAnswers
+		}
+		if m.Package.Path.HasPrefix(libPackage) {
+			continue
+		}
+		for _, r := range slices.Clone(m.Rules) {
+			kind := ruleName(r)
+			if !slices.Contains(kinds, kind) {
+				continue
+			}
+			m.Rules = append(m.Rules, numbered(r, len(s.rules)))
+			s.rules = append(s.rules, rule{
+				where: fmt.Sprintf("%s:%d", path, r.Location.Row),
+				code:  defaultCode(notes, r, kind),
+			})
+			a := answer{kind: kind, builtin: path == builtinPath,
+				ref: m.Package.Path.Append(ast.StringTerm(numberedPrefix + kind))}
+			if !slices.ContainsFunc(s.answers, func(b answer) bool { return b.ref.Equal(a.ref) }) {
+				s.answers = append(s.answers, a)
+			}
+		}
+	}
+}
+
+// paths are the keys of modules, ascending, after the built-in one.
+func paths(modules map[string]*ast.Module) []string {
+	out := []string{builtinPath}
+	for _, p := range slices.Sorted(maps.Keys(modules)) {
+		if p != builtinPath {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// numbered returns the copy of r that puts n before each reason.
+func numbered(r *ast.Rule, n int) *ast.Rule {
+	c := r.Copy()
+	name := numberedPrefix + ruleName(r)
+	key := ast.ArrayTerm(ast.InternedTerm(n), c.Head.Key)
+	key.Location = c.Head.Key.Location
+	c.Head.Key = key
+	c.Head.Name = ast.Var(name)
+	c.Head.SetRef(ast.Ref{ast.VarTerm(name).SetLocation(r.Head.Location)})
+	c.Annotations = nil
+	return c
+}
+
+// defaultCode is custom.code of the annotations nearest to the rule, or what the kind says.
+func defaultCode(notes *ast.AnnotationSet, r *ast.Rule, kind string) tier.Code {
+	if notes != nil {
+		for _, ref := range notes.Chain(r) {
+			if ref.Annotations == nil {
+				continue
+			}
+			if code, isString := ref.Annotations.Custom["code"].(string); isString {
+				return tier.Code(code)
+			}
+		}
+	}
+	if kind == answerDeny {
+		return tier.CodeDenied
+	}
+	return tier.CodeExpire
+}

@@ -1,0 +1,75 @@
+package rego
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/tierd/tierd/policies"
+)
+
+// schemaNode is the part of a JSON schema that the input's schema uses.
+type schemaNode struct {
+	Type       string                 `json:"type"`
+	Enum       []string               `json:"enum"`
+	Properties map[string]*schemaNode `json:"properties"`
+	Additional json.RawMessage        `json:"additionalProperties"`
+}
+
+// closed reports whether the node has exactly its Properties.
+func (n *schemaNode) closed() bool { return string(n.Additional) == "false" }
+
+// names are the fields that the node has, ascending.
+func (n *schemaNode) names() []string { return slices.Sorted(maps.Keys(n.Properties)) }
+
+// at follows field names from n. It returns the node, or nil where the schema says nothing about
+// it; missing is the number of steps that lead to a field which cannot be there, 0 if none does.
+func (n *schemaNode) at(path []string) (node *schemaNode, missing int) {
+	for i, name := range path {
+		next := n.Properties[name]
+		if next == nil {
+			if n.closed() {
+				return nil, i + 1
+			}
+			return nil, 0
+		}
+		n = next
+	}
+	return n, 0
+}
+
+// inputSchema is the embedded schema of the input, as ours and as OPA's. It is constant.
+var inputSchema = sync.OnceValues(func() (*schemaNode, *ast.SchemaSet) {
+	var root schemaNode
+	if err := json.Unmarshal(policies.InputSchema, &root); err != nil {
+		panic(fmt.Sprintf("policies/schema/input.json: %v", err))
+	}
+	var raw any
+	if err := json.Unmarshal(policies.InputSchema, &raw); err != nil {
+		panic(fmt.Sprintf("policies/schema/input.json: %v", err))
+	}
+	set := ast.NewSchemaSet()
+	set.Put(ast.SchemaRootRef, raw)
+	return &root, set
+})
+
+// words are the enumerations of the input, by dotted path.
+var words = sync.OnceValue(func() map[string][]string {
+	root, _ := inputSchema()
+	out := map[string][]string{}
+	for name, n := range root.Properties {
+		if len(n.Enum) > 0 {
+			out[name] = n.Enum
+		}
+		for sub, m := range n.Properties {
+			if len(m.Enum) > 0 {
+				out[name+"."+sub] = m.Enum
+			}
+		}
+	}
+	return out
+})
