@@ -40,8 +40,8 @@ type Source struct {
 	Layout      tier.Layout
 	Path        string // absolute
 	LocalDelete tier.LocalDelete
-	// Pattern matches the names of a plain source's segment files; its group "base" is the base
-	// offset. Empty for other layouts.
+	// Pattern matches the whole names of a plain source's segment files; its group "base" is the
+	// base offset. Empty for other layouts.
 	Pattern string
 	// Next says how the end of a plain segment is known. Empty for other layouts.
 	Next Next

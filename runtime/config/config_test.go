@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -178,5 +180,41 @@ func TestOSReadsThisMachine(t *testing.T) {
 	}
 	if _, err := Load(filepath.Join(dir, "none.yaml"), OS()); err == nil {
 		t.Error("a file that is not there was loaded")
+	}
+}
+
+// TestEveryKeyIsDocumented prints a file that has every key, and looks for each in
+// docs/configuration.md.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	t.Parallel()
+	const full = `
+sources: [{name: a, layout: plain, path: a, next: base+1, closed_after: 1h}]
+bucket: {type: FILESYSTEM, config: {directory: b}}
+tables:
+  - {name: t, compacted: false, labels: {a: b}, table.log.ttl: 1d, table.log.local-ttl: 1d,
+     table.log.tiered.local-segments: 1, table.log.bytes: 1, table.log.local-bytes: 1,
+     remote.storage.enable: true}
+http: {web_config: web.yml}
+`
+	c, err := Parse(home+"tierd.yaml", []byte(full), newMachine().host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := c.Redacted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := regexp.MustCompile(`(?m)^[ -]*([a-z_.-]+):`).FindAllSubmatch(printed, -1)
+	if len(keys) < 40 {
+		t.Fatalf("only %d keys in\n%s", len(keys), printed)
+	}
+	for _, m := range keys {
+		if key := string(m[1]); key != "a" && !strings.Contains(string(docs), "`"+key+"`") {
+			t.Errorf("docs/configuration.md says nothing of %s", key)
+		}
 	}
 }

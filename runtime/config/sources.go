@@ -13,6 +13,9 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
+// defaultPattern is the pattern of a plain source that has none.
+const defaultPattern = `(?P<base>\d+)\.log`
+
 // groupBase is the group of a plain source's pattern that holds the base offset.
 const groupBase = "base"
 
@@ -39,8 +42,7 @@ func (d *decoder) source(n *yaml.Node) (s Source, ok bool) {
 	var del setting[tier.LocalDelete]
 	seen := d.object(n, where, []field{
 		{"name", value(d, "name", &s.Name, sourceName)},
-		{"layout", value(d, "layout", &s.Layout,
-			oneOf(tier.LayoutKafka, tier.LayoutPlain, tier.LayoutFluss))},
+		{"layout", value(d, "layout", &s.Layout, layout)},
 		{"path", value(d, "path", &s.Path, d.path)},
 		{"local_delete", placed(d, "local_delete", &del, localDelete)},
 		{"kafka", d.unavailable("kafka (the broker of a source)")},
@@ -74,7 +76,9 @@ func (d *decoder) checkPlain(n *yaml.Node, s *Source, seen map[string]*yaml.Node
 		}
 		return
 	}
-	d.require(n, " in a plain source", seen, "pattern")
+	if seen["pattern"] == nil {
+		s.Pattern = defaultPattern
+	}
 	if seen["next"] == nil {
 		s.Next = NextFollowing
 	}
@@ -93,6 +97,14 @@ func sourceName(n *yaml.Node) (string, error) {
 		err = fmt.Errorf("want letters, digits, dot, dash and underscore, at most 100, got %q", s)
 	}
 	return s, err
+}
+
+// layout reads a layout.
+func layout(n *yaml.Node) (tier.Layout, error) {
+	if n.Kind == yaml.ScalarNode && n.Value == string(tier.LayoutFluss) {
+		return "", &hinted{"fluss is not available in this version", "use kafka or plain"}
+	}
+	return oneOf(tier.LayoutKafka, tier.LayoutPlain)(n)
 }
 
 // localDelete reads a way to delete local segments.
