@@ -70,10 +70,12 @@ func literals(files []*File, dir string) []string {
 	return out
 }
 
-// named reports whether one of the texts contains the entry's name, or is a path pattern for it.
+// named reports whether one of the texts contains the entry's name, is the name without its
+// extension, as a test case's name is, or is a path pattern for it.
 func named(entry string, texts []string) bool {
+	stem := strings.TrimSuffix(entry, path.Ext(entry))
 	for _, s := range texts {
-		if strings.Contains(s, entry) {
+		if strings.Contains(s, entry) || strings.ReplaceAll(s, " ", "-") == stem {
 			return true
 		}
 		if dir, pattern := path.Split(s); strings.HasSuffix(dir, "testdata/") {

@@ -395,10 +395,11 @@ func TestTestdata(t *testing.T) {
 		"testdata/demo.txt":          file,
 		"testdata/README.md":         file,
 		"testdata/kafka/log":         file,
-		"testdata/dead/log":          file,
+		"testdata/obsolete/log":      file,
 		"p/testdata/named.txt":       file,
 		"p/testdata/dead.txt":        file,
 		"p/testdata/all.json":        file,
+		"p/testdata/a-case.txt":      file,
 		"p/testdata/fuzz/FuzzA/one":  file,
 		"p/testdata/fuzz/FuzzB/one":  file,
 		".git/testdata/dead":         file,
@@ -408,6 +409,7 @@ func TestTestdata(t *testing.T) {
 	files := parse(t,
 		source{"p/a_test.go", `package p
 			const a, b, c = "testdata/named.txt", "testdata/*.json", "../testdata/kafka"
+			const dead, name = "a dead.tx", "a case"
 			func FuzzA() {}`},
 		source{"p/q/b_test.go", `package q
 			const deep = "../../q/testdata/elsewhere.txt"`},
@@ -419,7 +421,7 @@ func TestTestdata(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, got, "p/testdata/dead.txt:0: testdata", "p/testdata/fuzz/FuzzB:0: testdata",
-		"q/testdata/elsewhere.txt:0: testdata", "testdata/dead:0: testdata")
+		"q/testdata/elsewhere.txt:0: testdata", "testdata/obsolete:0: testdata")
 }
 
 func TestLoad(t *testing.T) {
