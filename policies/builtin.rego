@@ -32,7 +32,10 @@ expire contains reason if {
 expire contains reason if {
 	local_copied
 	beyond(input.log.local_bytes, input.table.local_bytes)
-	reason := sprintf("%d bytes local, over the limit of %d", [input.log.local_bytes, input.table.local_bytes])
+	reason := sprintf("%d bytes local, over the limit of %d", [
+		input.log.local_bytes,
+		input.table.local_bytes,
+	])
 }
 
 # METADATA
@@ -90,7 +93,10 @@ expire_remote contains reason if {
 expire_remote contains reason if {
 	input.action == "delete_remote"
 	beyond(input.log.remote_bytes, input.table.bytes)
-	reason := sprintf("%d bytes remote, over the limit of %d", [input.log.remote_bytes, input.table.bytes])
+	reason := sprintf("%d bytes remote, over the limit of %d", [
+		input.log.remote_bytes,
+		input.table.bytes,
+	])
 }
 
 # METADATA
@@ -250,7 +256,7 @@ older_than(ttl_ns) if {
 
 beyond(bytes, limit) if bytes - limit >= input.segment.bytes
 
-# within is undefined where the TTL is 0 or over. The due time is the first nanosecond of being over.
+# within is undefined where the TTL is 0 or over. It is due at the first nanosecond of being over.
 within(ttl_ns) := {"msg": sprintf("age %s of %s", [age, duration(ttl_ns)]), "due_ns": due_ns} if {
 	ttl_ns > 0
 	input.segment.age_ns <= ttl_ns
@@ -263,9 +269,9 @@ within(ttl_ns) := "age not known: neither a record timestamp nor the file's mtim
 	input.segment.age_source == "none"
 }
 
-fits(bytes, limit) := sprintf("%d bytes of %d, this segment has %d", [bytes, limit, segment_bytes]) if {
-	segment_bytes := input.segment.bytes
-	bytes - limit < segment_bytes
+fits(bytes, limit) := reason if {
+	bytes - limit < input.segment.bytes
+	reason := sprintf("%d bytes of %d, this segment has %d", [bytes, limit, input.segment.bytes])
 }
 
 age := duration(input.segment.age_ns)

@@ -17,8 +17,9 @@ import (
 func TestBuiltin(t *testing.T) {
 	t.Parallel()
 	parsed := map[string]*ast.Module{}
+	opts := ast.ParserOptions{RegoVersion: ast.RegoV1}
 	for _, path := range policyFiles(t) {
-		m, err := ast.ParseModuleWithOpts(path, read(t, path), ast.ParserOptions{RegoVersion: ast.RegoV1})
+		m, err := ast.ParseModuleWithOpts(path, read(t, path), opts)
 		if err != nil {
 			t.Fatal(err)
 		}

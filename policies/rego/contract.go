@@ -52,8 +52,8 @@ func checkModule(m *ast.Module, errs *Errors) {
 	path := m.Package.Path
 	switch {
 	case !path.HasPrefix(rootPackage) || len(path) == len(rootPackage):
-		errs.add(m.Package.Location, "policies are packages below tierd: write `package tierd.NAME`, not %s",
-			m.Package)
+		errs.add(m.Package.Location,
+			"policies are packages below tierd: write `package tierd.NAME`, not %s", m.Package)
 	case path.HasPrefix(builtinPackage):
 		errs.add(m.Package.Location, "package tierd.builtin is tierd's own: choose another name")
 	}
@@ -76,8 +76,8 @@ func checkModule(m *ast.Module, errs *Errors) {
 func checkAnswer(r *ast.Rule, errs *Errors) {
 	name := ruleName(r)
 	if r.Head.RuleKind() != ast.MultiValue || len(r.Head.Ref()) != 1 || r.Default {
-		errs.add(r.Head.Location, "%s must be a set of reasons: write `%s contains reason if { ... }`",
-			name, name)
+		errs.add(r.Head.Location,
+			"%s must be a set of reasons: write `%s contains reason if { ... }`", name, name)
 		return
 	}
 	if text := wrongReason(r.Head.Key.Value); text != "" {
@@ -89,7 +89,7 @@ func checkAnswer(r *ast.Rule, errs *Errors) {
 func wrongReason(v ast.Value) string {
 	switch v := v.(type) {
 	case ast.Boolean, ast.Number, ast.Null, *ast.Array, ast.Set:
-		return fmt.Sprintf(`a reason is a string or {"msg": ..., "code": ...}, not %v`, v)
+		return fmt.Sprintf("%s, not %v", reasonShape, v)
 	case ast.Object:
 		for _, key := range v.Keys() {
 			if s, isString := key.Value.(ast.String); isString && s != "msg" && s != "code" {
@@ -133,8 +133,8 @@ func checkNames(c *ast.Compiler, errs *Errors) {
 		for _, r := range m.Rules {
 			if meant := meantAnswer(ruleName(r)); meant != "" && len(c.Graph.Dependents(r)) == 0 {
 				near = true
-				errs.add(r.Head.Location, "nothing asks for %s, and it decides nothing; did you mean "+
-					"`%s contains reason if { ... }`?", ruleName(r), meant)
+				errs.add(r.Head.Location, "nothing asks for %s, and it decides nothing; "+
+					"did you mean `%s contains reason if { ... }`?", ruleName(r), meant)
 			}
 		}
 		if !near && !answering[path.String()] {

@@ -2,11 +2,9 @@ package rego
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -16,13 +14,6 @@ import (
 )
 
 var _ gate.Policies = (*Set)(nil)
-
-// The bounds of what policies may say in one decision.
-const (
-	reasonsMax   = 64   // of one kind
-	msgBytesMax  = 1024 // of one reason
-	builtinDueNS = "due_ns"
-)
 
 // query asks for all answers that count for one action.
 type query struct {
@@ -133,7 +124,9 @@ func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) 
 }
 
 // eval runs a question and returns the values in the order of its asks.
-func (s *Set) eval(ctx context.Context, q *query, input ast.Value, now tier.Time) ([]ast.Value, error) {
+func (s *Set) eval(
+	ctx context.Context, q *query, input ast.Value, now tier.Time,
+) ([]ast.Value, error) {
 	if s.opts.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
@@ -187,7 +180,7 @@ func (s *Set) explain(err error) error {
 	case errors.Is(err, errSteps):
 		return fmt.Errorf("evaluate policies: %w (at most %d)", err, s.opts.Steps)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("evaluate policies: not done in time (at most %s): %w", s.opts.Timeout, err)
+		return fmt.Errorf("evaluate policies: not done within %s: %w", s.opts.Timeout, err)
 	}
 	return fmt.Errorf("evaluate policies: %w", err)
 }
@@ -200,100 +193,6 @@ func evalError(err error) error {
 		return fmt.Errorf("%s:%d: %s", e.Location.File, e.Location.Row, text)
 	}
 	return fmt.Errorf("evaluate policies: %w", err)
-}
-
-// reasons reads one answer: a set of [number of the rule, reason].
-func (s *Set) reasons(a ask, v ast.Value) ([]tier.Reason, error) {
-	set, isSet := v.(ast.Set)
-	if !isSet {
-		return nil, fmt.Errorf("%s is undefined or no set", a.ref)
-	}
-	var out []tier.Reason
-	err := set.Iter(func(t *ast.Term) error {
-		pair, isArray := t.Value.(*ast.Array)
-		if !isArray || pair.Len() != 2 {
-			return fmt.Errorf("%s: unexpected element %v", a.ref, t)
-		}
-		number, isNumber := pair.Elem(0).Value.(ast.Number)
-		n, ok := number.Int()
-		if !isNumber || !ok || n < 0 || n >= len(s.rules) {
-			return fmt.Errorf("%s: unexpected rule number %v", a.ref, pair.Elem(0))
-		}
-		r, err := s.reason(s.rules[n], a.builtin, pair.Elem(1).Value)
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", s.rules[n].where, a.kind, err)
-		}
-		out = append(out, r)
-		return nil
-	})
-	return out, err
-}
-
-// reason reads one reason: a string, or an object with msg and perhaps code, and of the built-in
-// policy also due_ns.
-func (s *Set) reason(by rule, builtin bool, v ast.Value) (tier.Reason, error) {
-	r := tier.Reason{Code: by.code, Rule: by.where}
-	switch v := v.(type) {
-	case ast.String:
-		r.Text = string(v)
-	case ast.Object:
-		err := v.Iter(func(key, value *ast.Term) error {
-			name, _ := key.Value.(ast.String)
-			text, isString := value.Value.(ast.String)
-			switch {
-			case name == "msg" && isString:
-				r.Text = string(text)
-			case name == "code" && isString && validCode(string(text)):
-				r.Code = tier.Code(text)
-			case name == "code" && isString:
-				return fmt.Errorf("the code %v: want a word such as legal-hold", value)
-			case builtin && name == builtinDueNS:
-				r.Until = instant(value.Value)
-			default:
-				return fmt.Errorf(`a reason is a string or {"msg": ..., "code": ...} of strings; %v is %v`,
-					key, value)
-			}
-			return nil
-		})
-		if err != nil {
-			return r, err
-		}
-	default:
-		return r, fmt.Errorf(`a reason is a string or {"msg": ..., "code": ...}, not %v`, v)
-	}
-	switch {
-	case strings.TrimSpace(r.Text) == "":
-		return r, errors.New("the reason has no text")
-	case len(r.Text) > msgBytesMax:
-		return r, fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(r.Text), msgBytesMax)
-	}
-	if r.Until != 0 {
-		r.Text += "; due " + r.Until.Std().Format(time.RFC3339)
-	}
-	return r, nil
-}
-
-// instant reads nanoseconds; absent where they are beyond what a Time can hold.
-func instant(v ast.Value) tier.Time {
-	n, isNumber := v.(ast.Number)
-	if !isNumber {
-		return 0
-	}
-	ns, err := json.Number(n).Int64()
-	if err != nil {
-		return 0
-	}
-	return tier.Time(ns)
-}
-
-// capped bounds a list of reasons, and says how many it leaves out.
-func capped(reasons []tier.Reason) []tier.Reason {
-	if len(reasons) <= reasonsMax {
-		return reasons
-	}
-	last := reasons[reasonsMax-1]
-	last.Text = fmt.Sprintf("and %d more reasons", len(reasons)-reasonsMax+1)
-	return append(reasons[:reasonsMax-1:reasonsMax-1], last)
 }
 
 // zeros is the seed: no built-in that policies have draws from it.

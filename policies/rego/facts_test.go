@@ -62,7 +62,8 @@ func load(t testing.TB, pathsAndSources ...string) *rego.Set {
 func modules(pathsAndSources ...string) []rego.Module {
 	var out []rego.Module
 	for i := 0; i+1 < len(pathsAndSources); i += 2 {
-		out = append(out, rego.Module{Path: pathsAndSources[i], Source: []byte(pathsAndSources[i+1])})
+		path, source := pathsAndSources[i], pathsAndSources[i+1]
+		out = append(out, rego.Module{Path: path, Source: []byte(source)})
 	}
 	return out
 }

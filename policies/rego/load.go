@@ -148,7 +148,8 @@ func parse(modules []Module, errs *Errors) map[string]*ast.Module {
 // normalize gives the data as JSON decodes it, and its canonical bytes.
 func normalize(data map[string]any, errs *Errors) (map[string]any, []byte) {
 	if _, taken := data["tierd"]; taken {
-		*errs = append(*errs, Error{Text: `the key "tierd" of the data belongs to the policies: rename it`})
+		*errs = append(*errs, Error{
+			Text: `the key "tierd" of the data belongs to the policies: rename it`})
 	}
 	canonical, err := json.Marshal(data) // with map keys ascending
 	if err != nil {

@@ -36,13 +36,13 @@ var flaws = func() map[string]func(*gate.Facts) {
 		"tiering off":      func(f *gate.Facts) { f.Table.Tiering = false },
 		"local_delete":     func(f *gate.Facts) { f.Safety.DropWay = tier.LocalDeleteNever },
 		"no local_delete":  func(f *gate.Facts) { f.Safety.DropWay = "" },
-		"brake, segments":  func(f *gate.Facts) { f.Safety.Window.Segments = f.Safety.Brake.MaxSegments + 1 },
-		"brake, bytes":     func(f *gate.Facts) { f.Safety.Window.Bytes = f.Safety.Brake.MaxBytes + 1 },
+		"brake, segments":  func(f *gate.Facts) { f.Safety.Brake.MaxSegments = 0 },
+		"brake, bytes":     func(f *gate.Facts) { f.Safety.Brake.MaxBytes = 0 },
 		"remote":           func(f *gate.Facts) { f.Action = tier.DeleteRemote },
 		"orphan":           func(f *gate.Facts) { f.Action = tier.DeleteOrphan },
 		"disable":          func(f *gate.Facts) { f.Action = tier.DisableDelete },
 		"no action":        func(f *gate.Facts) { f.Action = "" },
-		"beyond watermark": func(f *gate.Facts) { f.Log.HasHighWatermark, f.Log.HighWatermark = true, 99 },
+		"no watermark yet": func(f *gate.Facts) { f.Log.HasHighWatermark = true },
 	}
 	truths := map[string]func(*gate.Facts) *tier.Truth{
 		"closed":        func(f *gate.Facts) *tier.Truth { return &f.Safety.Closed },
@@ -164,7 +164,8 @@ func TestInputAgreesWithSchema(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		document := inputOf(t, drawFacts(t))
 		mark(seen, "", document)
-		rs, err := query.Eval(ctx, opa.EvalInput(map[string]any{"document": document, "schema": schema}))
+		both := map[string]any{"document": document, "schema": schema}
+		rs, err := query.Eval(ctx, opa.EvalInput(both))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +224,9 @@ func drawFacts(t *rapid.T) *gate.Facts {
 	limit := func(name string) tier.Limit {
 		return tier.Limit{Set: rapid.Bool().Draw(t, name+" set"), Value: small.Draw(t, name)}
 	}
-	span := func(name string) time.Duration { return time.Duration(small.Draw(t, name)) * time.Hour }
+	span := func(name string) time.Duration {
+		return time.Duration(small.Draw(t, name)) * time.Hour
+	}
 	past := func(name string) tier.Time {
 		if rapid.Bool().Draw(t, name+" absent") {
 			return 0
@@ -231,8 +234,8 @@ func drawFacts(t *rapid.T) *gate.Facts {
 		return now - tier.Time(rapid.Int64Range(-2, 8).Draw(t, name))*hour
 	}
 	f := segmentOf(hour)
-	f.Action = rapid.SampledFrom([]tier.Action{tier.DeleteLocal, tier.DeleteLocal, tier.DeleteRemote,
-		tier.DeleteOrphan, tier.DisableDelete}).Draw(t, "action")
+	f.Action = rapid.SampledFrom([]tier.Action{tier.DeleteLocal, tier.DeleteLocal,
+		tier.DeleteRemote, tier.DeleteOrphan, tier.DisableDelete}).Draw(t, "action")
 	f.Table.TTL, f.Table.LocalTTL = span("ttl"), span("local ttl")
 	f.Table.LocalSegments = limit("local segments")
 	f.Table.Bytes, f.Table.LocalBytes = limit("bytes"), limit("local bytes")

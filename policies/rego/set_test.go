@@ -14,10 +14,38 @@ import (
 )
 
 const (
-	holdOrders = "package tierd.hold\n\ndeny contains \"held\" if input.table.name == \"orders\"\n"
-	holdOthers = "package tierd.hold\n\ndeny contains \"held\" if input.table.name == \"others\"\n"
-	diskFull   = "package tierd.disk\n\nexpire contains \"full\" if input.node.disk_free_bytes < 9\n"
-	dropped    = "package tierd.drop\n\nexpire_remote contains \"x\" if input.table.name == \"tmp\"\n"
+	holdOrders = `package tierd.hold
+
+deny contains "held" if input.table.name == "orders"
+`
+	holdOthers = `package tierd.hold
+
+deny contains "held" if input.table.name == "others"
+`
+	diskFull = `package tierd.disk
+
+expire contains "full" if input.node.disk_free_bytes < 9
+`
+	dropped = `package tierd.drop
+
+expire_remote contains "x" if input.table.name == "tmp"
+`
+	endless = `package tierd.x
+
+deny contains "x" if {
+	some i in numbers.range(1, 9999)
+	i > 9999
+}
+`
+	manyReasons = `package tierd.x
+
+deny contains sprintf("%d", [i]) if some i in numbers.range(1, 500)
+`
+	// An array comprehension keeps its equal members.
+	longReason = `package tierd.x
+
+deny contains concat("", ["x" | some i in numbers.range(1, N)]) if true
+`
 )
 
 // TestDigest: it depends on contents alone, and on all of them.
@@ -35,8 +63,9 @@ func TestDigest(t *testing.T) {
 	if len(same) != 64 {
 		t.Errorf("digest %q", same)
 	}
-	if other := digest(map[string]any{"b": map[string]any{"y": 2, "x": 1}, "a": 1},
-		"elsewhere/z.rego", diskFull, "y.rego", holdOrders, "t_test.rego", "no policy"); other != same {
+	reordered := map[string]any{"b": map[string]any{"y": 2, "x": 1}, "a": 1}
+	if digest(reordered, "elsewhere/z.rego", diskFull, "y.rego", holdOrders,
+		"t_test.rego", "no policy") != same {
 		t.Error("the digest depends on names, order or tests")
 	}
 	all := map[string]string{
@@ -86,7 +115,7 @@ func TestStepsBound(t *testing.T) {
 			if (err == nil) != (enough > 0) {
 				t.Fatalf("%d steps: %+v, %v, and not the same again", steps, d, err)
 			}
-			if err != nil && (d.Delete || !strings.Contains(err.Error(), "too many evaluation steps")) {
+			if err != nil && (d.Delete || !strings.Contains(err.Error(), "too many")) {
 				t.Fatalf("%d steps: %+v, %v", steps, d, err)
 			}
 		}
@@ -98,24 +127,22 @@ func TestStepsBound(t *testing.T) {
 
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
-	endless := "package tierd.x\n\ndeny contains \"x\" if {\n" +
-		"\tsome i in numbers.range(1, 9999)\n\ti > 9999\n}\n"
 	set := load(t, "x.rego", endless)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	if d, err := set.Decide(over, segmentOf(25*hour)); !errors.Is(err, context.Canceled) || d.Delete {
-		t.Errorf("%+v, %v", d, err)
-	}
 	midway := &endsAfter{Context: context.Background(), looks: 3}
-	if d, err := set.Decide(midway, segmentOf(25*hour)); !errors.Is(err, context.Canceled) || d.Delete {
-		t.Errorf("%+v, %v", d, err)
+	for _, ctx := range []context.Context{over, midway} {
+		d, err := set.Decide(ctx, segmentOf(25*hour))
+		if !errors.Is(err, context.Canceled) || d.Delete {
+			t.Errorf("%+v, %v", d, err)
+		}
 	}
 	late, err := rego.Load(modules("x.rego", endless), nil, rego.Options{Timeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d, err := late.Decide(context.Background(), segmentOf(25*hour))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1ns") || d.Delete {
+	if !errors.Is(err, context.DeadlineExceeded) || d.Delete {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -174,15 +201,12 @@ func TestSameFactsSameDecision(t *testing.T) {
 // TestReasonsAreBounded: the longest text, and more reasons than are kept.
 func TestReasonsAreBounded(t *testing.T) {
 	t.Parallel()
-	many := "package tierd.x\n\ndeny contains sprintf(\"%d\", [i]) if some i in numbers.range(1, 500)\n"
-	d, err := load(t, "x.rego", many).Decide(context.Background(), segmentOf(25*hour))
+	d, err := load(t, "x.rego", manyReasons).Decide(context.Background(), segmentOf(25*hour))
 	if err != nil || len(d.Reasons) != 64 || d.Reasons[63].Text != "and 437 more reasons" {
-		t.Errorf("%d reasons, %v, the last is %+v", len(d.Reasons), err, d.Reasons[len(d.Reasons)-1])
+		t.Errorf("%d reasons, %v: %+v", len(d.Reasons), err, d.Reasons)
 	}
-	long := "package tierd.x\n\ndeny contains concat(\"\", [\"x\" | some i in numbers.range(1, N)]) if true\n"
 	for n, fits := range map[string]bool{"1": true, "1024": true, "1025": false} {
-		// An array comprehension keeps its equal members.
-		set := load(t, "x.rego", strings.ReplaceAll(long, "N", n))
+		set := load(t, "x.rego", strings.ReplaceAll(longReason, "N", n))
 		if _, err := set.Decide(context.Background(), segmentOf(25*hour)); (err == nil) != fits {
 			t.Errorf("%s bytes: %v", n, err)
 		}

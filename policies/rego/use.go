@@ -209,7 +209,8 @@ func (u *use) checkConstant(e *ast.Expr, path []string, constant *ast.Term) {
 		return
 	}
 	if got != field.Type {
-		u.errs.add(e.Location, "%s is of type %s and never compares with %v", name, field.Type, constant)
+		u.errs.add(e.Location, "%s is of type %s and never compares with %v",
+			name, field.Type, constant)
 	}
 }
 
