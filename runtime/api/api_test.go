@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"net/http"
 	"net/http/httptest"
@@ -382,6 +383,14 @@ func TestSocket(t *testing.T) {
 	if filepath.Dir(moved) != "/run/user/1" || moved != api.SocketPath(long+"/", "/run/user/1") ||
 		moved == api.SocketPath(long+"x", "/run/user/1") {
 		t.Errorf("moved to %s", moved)
+	}
+	if _, err := api.Dial(context.Background(), path); err != nil {
+		t.Errorf("a listening daemon: %v", err)
+	}
+	for _, none := range []string{filepath.Join(dir, "none.sock"), file} {
+		if _, err := api.Dial(context.Background(), none); !errors.Is(err, api.ErrNoDaemon) {
+			t.Errorf("dial %s: %v", none, err)
+		}
 	}
 	_, err := api.NewClient(filepath.Join(dir, "none.sock")).Status(context.Background())
 	if api.CodeOf(err) != api.CodeUnavailable {

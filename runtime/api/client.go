@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -22,6 +24,26 @@ const answerBytesMax = 1 << 30
 type Client struct{ http *http.Client }
 
 var _ Backend = (*Client)(nil)
+
+// ErrNoDaemon is returned by Dial where nobody listens on the socket.
+var ErrNoDaemon = errors.New("no daemon runs")
+
+// Dial returns a client of the daemon that listens on the unix socket, and ErrNoDaemon where none
+// does. Any other error means that one may run and cannot be asked.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, ErrNoDaemon
+	case err != nil:
+		return nil, Errorf(CodeUnavailable, "ask the daemon: %v", err)
+	}
+	if err := conn.Close(); err != nil {
+		return nil, Errorf(CodeUnavailable, "ask the daemon: %v", err)
+	}
+	return NewClient(socket), nil
+}
 
 // NewClient returns a client of the daemon that listens on the unix socket. It connects with the
 // first request; an error is then CodeUnavailable.

@@ -183,6 +183,27 @@ func TestOSReadsThisMachine(t *testing.T) {
 	}
 }
 
+// TestDataDir: a daemon is found by a file that is wrong everywhere else.
+func TestDataDir(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	for content, want := range map[string]string{
+		"data_dir: x\ninteval: 3\n":   home + "x",
+		"inteval: 3\n":                home + "tierd-data",
+		"data_dir: [x]\nsources: 7\n": home + "tierd-data",
+		"data_dir: /y\n---\n":         "/y",
+		"- x\n":                       "",
+		"data_dir: [":                 "",
+		"":                            "",
+	} {
+		m.files[home[1:]+"tierd.yaml"] = &fstest.MapFile{Data: []byte(content)}
+		dir, err := DataDir(home+"tierd.yaml", m.host())
+		if dir != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", content, dir, err, want)
+		}
+	}
+}
+
 // TestEveryKeyIsDocumented prints a file that has every key, and looks for each in
 // docs/configuration.md.
 func TestEveryKeyIsDocumented(t *testing.T) {

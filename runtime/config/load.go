@@ -31,10 +31,7 @@ func Load(path string, host Host) (*Config, error) {
 
 // Parse checks content as the file at path. The error is of type Problems.
 func Parse(path string, content []byte, host Host) (*Config, error) {
-	d := &decoder{file: path, dir: filepath.Dir(path), host: host}
-	if abs, err := filepath.Abs(d.dir); err == nil {
-		d.dir = abs
-	}
+	d := newDecoder(path, host)
 	root := d.document(content)
 	if root == nil {
 		return nil, d.problems.sorted()
@@ -46,6 +43,38 @@ func Parse(path string, content []byte, host Host) (*Config, error) {
 	}
 	c.Warnings = d.warnings.sorted()
 	return c, nil
+}
+
+// DataDir reads nothing of the file but data_dir, so that a running daemon is found though the file
+// has become wrong since.
+func DataDir(path string, host Host) (string, error) {
+	content, err := host.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the configuration: %w", err)
+	}
+	d := newDecoder(path, host)
+	root := d.document(content)
+	if root != nil && root.Kind != yaml.MappingNode {
+		d.problem(root, "", "want a mapping, got %s", describe(root))
+	}
+	if root == nil || root.Kind != yaml.MappingNode {
+		return "", d.problems.sorted()
+	}
+	dir := d.abs(defaultDataDir)
+	d.pairs(root, func(key, v *yaml.Node) {
+		if s, err := d.path(v); key.Value == "data_dir" && err == nil {
+			dir = s
+		}
+	})
+	return dir, nil
+}
+
+func newDecoder(path string, host Host) *decoder {
+	d := &decoder{file: path, dir: filepath.Dir(path), host: host}
+	if abs, err := filepath.Abs(d.dir); err == nil {
+		d.dir = abs
+	}
+	return d
 }
 
 // document returns the only document of the file, or nil with a problem.
