@@ -1,0 +1,302 @@
+package offsets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// bucketName is the only bucket of a ledger's file.
+var bucketName = []byte("tierd")
+
+// mmapBytes is how much address space is reserved for the file, so that a growing file seldom has
+// to be mapped anew: that waits until nobody reads.
+const mmapBytes = 1 << 28
+
+// BoltOptions says how a ledger's file is opened.
+type BoltOptions struct {
+	// NewID makes the id of a new ledger; it is called only where a file is new. Required unless
+	// ReadOnly.
+	NewID func() [16]byte
+	// ReadOnly opens for reading only, together with others that do. A file that is not there, or
+	// has never been written to, is tier.ErrVanished.
+	ReadOnly bool
+	// LockWait is how long to wait for another process to let go of the file.
+	LockWait time.Duration
+}
+
+// Bolt is a medium in a bbolt file. bbolt takes its file for sound and panics, faults or runs in
+// circles where it is not. So the file's pages are checked before it is used, and what bbolt throws
+// nevertheless is caught here and becomes an error.
+type Bolt struct {
+	path string
+	file *os.File // of db; db closes it
+	db   *bbolt.DB
+
+	mu     sync.Mutex
+	closed bool
+	thrown bool // bbolt panicked: its locks may be held for ever
+}
+
+var _ Medium = (*Bolt)(nil)
+
+// OpenBolt opens the ledger's file, and makes it where there is none. It is locked against other
+// processes until Close: one that holds it already is ErrInUse. A file whose pages are not sound is
+// tier.ErrDamaged.
+func OpenBolt(path string, o BoltOptions) (*Bolt, error) {
+	b := &Bolt{path: path}
+	err := b.open(o)
+	if err == nil {
+		return b, nil
+	}
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		err = fmt.Errorf("%w%s", ErrInUse, holder(b.file))
+	case o.ReadOnly && errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: %w", tier.ErrVanished, err)
+	case errors.Is(err, tier.ErrDamaged):
+		err = fmt.Errorf("%w; keep the file aside and run \"tierd rebuild\"", err)
+	}
+	return nil, errors.Join(fmt.Errorf("ledger %s: %w", path, err), b.Close())
+}
+
+func (b *Bolt) open(o BoltOptions) error {
+	options := &bbolt.Options{
+		ReadOnly:        o.ReadOnly,
+		Timeout:         max(o.LockWait, 1), // 0 would wait for ever
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: mmapBytes,
+		NoStatistics:    true,
+		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+			b.file, err = os.OpenFile(name, flag, mode)
+			return b.file, err
+		},
+	}
+	if err := b.call(func() (err error) {
+		b.db, err = bbolt.Open(b.path, 0o600, options)
+		return err
+	}); err != nil {
+		return opening(err)
+	}
+	if err := checkPages(b.file, b.db.Info().PageSize); err != nil {
+		return err
+	}
+	virgin, err := b.virgin()
+	if err != nil || !virgin {
+		return err
+	}
+	if o.ReadOnly {
+		return fmt.Errorf("%w: nothing was ever written to it", tier.ErrVanished)
+	}
+	// bbolt has synced the file, but not its name.
+	if err := syncDir(filepath.Dir(b.path)); err != nil {
+		return err
+	}
+	return b.update(func(tx *bbolt.Tx) error {
+		bucket, err := tx.CreateBucket(bucketName)
+		if err != nil {
+			return err
+		}
+		return birth(&boltTx{b, bucket}, o.NewID)
+	})
+}
+
+// opening makes damage of those errors of bbolt.Open that say so.
+func opening(err error) error {
+	for _, e := range []error{berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %w", tier.ErrDamaged, err)
+		}
+	}
+	return err
+}
+
+// virgin reports whether nothing was ever committed to the file, as after a crash while it was
+// made. bbolt begins with transaction 1 and commits 2 first.
+func (b *Bolt) virgin() (bool, error) {
+	var id int
+	err := b.call(func() error {
+		return b.db.View(func(tx *bbolt.Tx) error {
+			id = tx.ID()
+			return nil
+		})
+	})
+	return id < 2, err
+}
+
+// View implements Medium.
+func (b *Bolt) View(fn func(Reader) error) error {
+	return b.transact(false, func(tx *bbolt.Tx) error {
+		bucket, err := b.bucket(tx)
+		if err != nil {
+			return err
+		}
+		return fn(&boltTx{b, bucket})
+	})
+}
+
+// Update implements Medium.
+func (b *Bolt) Update(fn func(Tx) error) error {
+	return b.update(func(tx *bbolt.Tx) error {
+		bucket, err := b.bucket(tx)
+		if err != nil {
+			return err
+		}
+		return fn(&boltTx{b, bucket})
+	})
+}
+
+func (b *Bolt) update(fn func(*bbolt.Tx) error) error { return b.transact(true, fn) }
+
+func (b *Bolt) bucket(tx *bbolt.Tx) (bucket *bbolt.Bucket, err error) {
+	err = b.call(func() error {
+		bucket = tx.Bucket(bucketName)
+		return nil
+	})
+	if err == nil && bucket == nil {
+		err = fmt.Errorf("%w: the bucket %s is missing", tier.ErrDamaged, bucketName)
+	}
+	return bucket, err
+}
+
+// transact runs fn in a transaction, and commits it if it may write.
+func (b *Bolt) transact(writable bool, fn func(*bbolt.Tx) error) (err error) {
+	// A page that the disk cannot give is a fault in whoever looks at it, fn included.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var tx *bbolt.Tx
+	if err := b.call(func() (err error) {
+		tx, err = b.db.Begin(writable)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer func() {
+		p := recover()
+		if tx != nil {
+			if rerr := b.call(tx.Rollback); rerr != nil {
+				err = errors.Join(err, rerr)
+			}
+		}
+		if _, ok := p.(interface{ Addr() uintptr }); ok {
+			err = b.caught(p)
+		} else if p != nil {
+			panic(p)
+		}
+	}()
+	if err := fn(tx); err != nil || !writable {
+		return err
+	}
+	done := tx
+	tx = nil // after Commit there is nothing to roll back, whatever it says
+	return b.call(done.Commit)
+}
+
+// call calls bbolt, and makes an error of what it throws.
+func (b *Bolt) call(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = b.caught(p)
+		}
+	}()
+	return fn()
+}
+
+func (b *Bolt) caught(p any) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.thrown = true
+	return fmt.Errorf("%w: %v", tier.ErrDamaged, p)
+}
+
+// Close implements Medium. It waits for transactions to end.
+func (b *Bolt) Close() error {
+	b.mu.Lock()
+	closed, thrown := b.closed, b.thrown
+	b.closed = true
+	b.mu.Unlock()
+	switch {
+	case closed || b.file == nil:
+		return nil
+	case thrown || b.db == nil:
+		// bbolt might wait for itself. Closing the file gives its lock back.
+		if err := b.file.Close(); !errors.Is(err, fs.ErrClosed) {
+			return err
+		}
+		return nil
+	}
+	return b.call(b.db.Close)
+}
+
+// String implements Medium.
+func (b *Bolt) String() string { return b.path }
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// boltTx reads and changes the bucket in a transaction.
+type boltTx struct {
+	b      *Bolt
+	bucket *bbolt.Bucket
+}
+
+// Get implements Reader.
+func (t *boltTx) Get(key []byte) (value []byte, err error) {
+	err = t.b.call(func() error {
+		value = t.bucket.Get(key)
+		return nil
+	})
+	return value, err
+}
+
+// Scan implements Reader.
+func (t *boltTx) Scan(from, to []byte, fn func(key, value []byte) error) error {
+	var cursor *bbolt.Cursor
+	var key, value []byte
+	step := func() error {
+		if cursor == nil {
+			cursor = t.bucket.Cursor()
+			key, value = cursor.Seek(from)
+		} else {
+			key, value = cursor.Next()
+		}
+		return nil
+	}
+	for {
+		if err := t.b.call(step); err != nil {
+			return err
+		}
+		if key == nil || string(key) >= string(to) {
+			return nil
+		}
+		if err := fn(key, value); err != nil {
+			return err
+		}
+	}
+}
+
+// Put implements Tx.
+func (t *boltTx) Put(key, value []byte) error {
+	return t.b.call(func() error { return t.bucket.Put(key, value) })
+}
+
+// Delete implements Tx.
+func (t *boltTx) Delete(key []byte) error {
+	return t.b.call(func() error { return t.bucket.Delete(key) })
+}

@@ -1,0 +1,78 @@
+// Package offsets is the ledger: tierd's durable record of what was copied, per log, how far, and
+// what is under way.
+//
+// A Ledger takes records (tier.Record), checks each against what it holds, and makes it durable or
+// refuses it. The rules that decide are pure (rules.go): they read, and return a draft of what
+// changes. Records that come at the same time are committed together (append.go). What the engine
+// needs at every step, the state of logs and tables, is kept in memory; copies, attempts and
+// tombstones are read from the medium by key.
+//
+//	Append --> queue --> one of the callers: decide, decide, ... --> one commit --> all are told
+//	                                            |                        |
+//	                                          refused               Medium: bbolt, or memory
+//
+// A ledger stops for good at the first commit that fails, at the first entry that is damaged, and at
+// the first record that tells of a deletion without a copy: from then on it gives the same error to
+// everyone, and the process must end. It never goes on from a state that is not known.
+//
+// # Format
+//
+// The medium holds keys in byte order, each with a value. Numbers in keys are big-endian.
+//
+//	key   kind u8 | ...
+//	      00                                      the ledger itself: the root
+//	      01 | log number u64                     state of a log
+//	      02 | log number u64 | position u64      finished copy
+//	      03 | log number u64 | position u64      attempt, a copy under way
+//	      04 | log number u64 | position u64      tombstone, an abandoned attempt
+//	      05 | log number u64 | position u64      hole
+//	      06 | table name                         state of a table
+//	      07 | attempt id, 16 bytes               where the attempt is
+//	      08 and up                               free
+//
+// Logs are numbered as they are opened, from 1; a number is never given twice. At a position of a
+// log there is at most one of copy, attempt, tombstone and hole, and exactly one below its next
+// position.
+//
+//	value version u8 | body | CRC32C u32, big-endian, of key, version and body
+//
+// The envelope stays as it is in all versions. A value whose sum is wrong is damaged and never used;
+// one whose sum is right and whose version is not known was written by a newer tierd. A new kind of
+// key raises the format in the root, so that an older tierd refuses the ledger as a whole.
+//
+// In bodies of version 1, "u" is an unsigned and "i" a zigzag varint (encoding/binary), text is u
+// bytes, a range is base i | length i, times are nanoseconds since the Unix epoch.
+//
+//	root      format u | ledger id, 16 bytes | next log number u | highest time seen i |
+//	          entries u | sum u64, big-endian
+//	log       table text | name text | source text | layout text | incarnation text | epoch u |
+//	          start i | copied i | log start i | next position u | finished copies u |
+//	          n u, n ranges: copies and holes beyond copied | n u, n ranges: expired |
+//	          n u, n positions u: unpublished | n u, n counts u: checkpoints |
+//	          n u, n times {range | SHA-256, 32 bytes | at i}: accepted losses
+//	copy      attempt id, 16 bytes | epoch u | range | (copied offset then - range.next) i |
+//	          verified u8 (0 no, 1 size, 2 sample, 3 full) | mtime i | finished at i |
+//	          largest record time i | batches i | (last next - range.next) i |
+//	          n u, n files | n u, n times {leader epoch i | start i}
+//	file      bytes shared with the name before u | rest of the name text | size i |
+//	          SHA-256, 32 bytes | CRC32C u32, big-endian | inode u | (size on disk - size) i | mtime i
+//	attempt   attempt id, 16 bytes | epoch u | range | started at i | n u, n names text
+//	tombstone attempt | cause text | abandoned at i
+//	hole      epoch u | range | (copied offset then - range.next) i | cause text | at i
+//	table     state text | epoch u | window {since i | segments i | bytes i} | paused u8 (0, 1) |
+//	          if 1: code text | text | rule text | until i
+//	attempt   log number u | position u
+//	  id
+//
+// The root counts all other entries and sums up their checksums, each scrambled to 64 bits, modulo
+// 2^64. So an entry that is missing, of an older commit, or there twice is found although its own
+// checksum fits. All entries are checked when a ledger is opened.
+//
+// # Damage
+//
+// What cannot be read as it was written is tier.ErrDamaged, with the entry or page and what to do.
+// Nothing of such a ledger is used. What a ledger cannot notice is that all of it is of an older
+// commit, as from a backup, or where bbolt falls back to the commit before because the last one's
+// page is torn. Then copied offsets are lower than they were, never higher; the manifests in the
+// store, which know more, show it.
+package offsets

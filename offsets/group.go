@@ -1,0 +1,218 @@
+package offsets
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// valueBytesMax bounds one value; a record that would need a larger one is refused.
+const valueBytesMax = 1 << 20
+
+// group is the records that are committed together: what they changed so far, over what was in
+// force before them.
+type group struct {
+	base   *index
+	w      writer
+	root   rootState
+	logs   map[tier.LogID]*header
+	tables map[string]*tier.TableState
+	// touched are the logs and tables above in the order of their first change.
+	touchedLogs   []tier.LogID
+	touchedTables []string
+}
+
+// newGroup begins a group in a transaction. It checks that the transaction holds the state that
+// the ledger has in memory.
+func newGroup(base *index, tx Tx) (*group, error) {
+	root, err := readRoot(tx)
+	if err != nil {
+		return nil, err
+	}
+	if root != base.root {
+		return nil, named(rootKey(), fmt.Errorf("%w: it is not what was last written",
+			tier.ErrDamaged))
+	}
+	return &group{base: base, root: root, w: writer{tx: tx, tally: root.tally},
+		logs: map[tier.LogID]*header{}, tables: map[string]*tier.TableState{}}, nil
+}
+
+// readRoot reads the entry of the ledger itself.
+func readRoot(r Reader) (rootState, error) {
+	key := rootKey()
+	value, err := r.Get(key)
+	if err != nil {
+		return rootState{}, err
+	}
+	if value == nil {
+		return rootState{}, named(key, fmt.Errorf("%w: it is missing", tier.ErrDamaged))
+	}
+	body, err := disclose(key, value)
+	if err != nil {
+		return rootState{}, err
+	}
+	root, err := decodeRoot(body)
+	return root, named(key, err)
+}
+
+// log returns the log's header as the group sees it; nil if it was never opened. Before the first
+// change of a log its stored header is compared with the one in memory: one that went back, or
+// forward, is damage.
+func (g *group) log(id tier.LogID) (*header, error) {
+	if h, ok := g.logs[id]; ok {
+		return h, nil
+	}
+	h, ok := g.base.logs[id]
+	if !ok {
+		return nil, nil
+	}
+	key := logKey(h.number)
+	body, err := g.get(key)
+	if err != nil {
+		return nil, err
+	}
+	if body == nil {
+		return nil, named(key, fmt.Errorf("%w: it is missing", tier.ErrDamaged))
+	}
+	stored, err := decodeHeader(h.number, body, nil)
+	if err != nil {
+		return nil, named(key, err)
+	}
+	if err := errors.Join(stored.follows(h), h.follows(stored)); err != nil {
+		return nil, named(key, fmt.Errorf("%w: it is not what was last written: %w",
+			tier.ErrDamaged, err))
+	}
+	g.logs[id] = h
+	return h, nil
+}
+
+// table returns the table's state as the group sees it.
+func (g *group) table(name string) (tier.TableState, bool) {
+	t, ok := g.tables[name]
+	if !ok {
+		t, ok = g.base.tables[name]
+	}
+	if !ok {
+		return tier.TableState{}, false
+	}
+	return *t, true
+}
+
+// get returns the body of the value of key; nil if there is none.
+func (g *group) get(key []byte) ([]byte, error) { return getBody(g.w.tx, key) }
+
+func getBody(r Reader, key []byte) ([]byte, error) {
+	value, err := r.Get(key)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return disclose(key, value)
+}
+
+// attempt returns the attempt under way at the position; nil if there is none.
+func (g *group) attempt(h *header, pos tier.Position) (*tier.Attempt, error) {
+	key := factKey(kindAttempt, h.number, pos)
+	body, err := g.get(key)
+	if err != nil || body == nil {
+		return nil, err
+	}
+	a, err := decodeAttempt(pos, body)
+	return &a, named(key, err)
+}
+
+// errStop ends a scan that has seen enough.
+var errStop = errors.New("seen enough")
+
+// any reports whether a key lies in [low, high).
+func (g *group) any(low, high []byte) (bool, error) {
+	err := g.w.tx.Scan(low, high, func(_, _ []byte) error { return errStop })
+	if errors.Is(err, errStop) {
+		return true, nil
+	}
+	return false, err
+}
+
+// add decides on one record and takes its changes into the transaction. An error that wraps
+// tier.ErrRefused concerns the record, of which then nothing is taken.
+func (g *group) add(r tier.Record) (draft, error) {
+	d, err := decide(g, r)
+	if err != nil {
+		return draft{}, err
+	}
+	values := make([][]byte, len(d.puts))
+	for i, e := range d.puts {
+		if len(e.body) > valueBytesMax {
+			return draft{}, refuse("%s: the value has %d bytes, more than %d", keyName(e.key),
+				len(e.body), valueBytesMax)
+		}
+		values[i] = enclose(e.key, e.body)
+	}
+	if err := g.takeLog(d); err != nil {
+		return draft{}, err
+	}
+	if d.table != nil {
+		if _, ok := g.tables[d.table.Table]; !ok {
+			g.touchedTables = append(g.touchedTables, d.table.Table)
+		}
+		g.tables[d.table.Table] = d.table
+	}
+	g.root.clock = max(g.root.clock, d.clock)
+	for _, key := range d.deletes {
+		if err := g.w.delete(key); err != nil {
+			return draft{}, err
+		}
+	}
+	for i, e := range d.puts {
+		if err := g.w.put(e.key, values[i]); err != nil {
+			return draft{}, err
+		}
+	}
+	return d, nil
+}
+
+// takeLog takes the draft's header over. That it follows the one before is asserted here, before
+// it is written; loading and log assert the same after it was read.
+func (g *group) takeLog(d draft) error {
+	if d.log == nil {
+		return nil
+	}
+	id := d.log.state.Log
+	old := g.logs[id]
+	if d.opened {
+		g.root.nextLog++
+	} else if err := d.log.follows(old); err != nil {
+		return fmt.Errorf("record would break the ledger: %w", err)
+	}
+	if d.opened || old == g.base.logs[id] {
+		g.touchedLogs = append(g.touchedLogs, id)
+	}
+	g.logs[id] = d.log
+	return nil
+}
+
+// errUnchanged says that there is nothing to commit.
+var errUnchanged = errors.New("nothing changed")
+
+// finish writes what several records may have changed: headers, tables and the root. It returns
+// errUnchanged where there is nothing to commit.
+func (g *group) finish() error {
+	for _, id := range g.touchedLogs {
+		key := logKey(g.logs[id].number)
+		if err := g.w.put(key, enclose(key, g.logs[id].encode())); err != nil {
+			return err
+		}
+	}
+	for _, name := range g.touchedTables {
+		key := tableKey(name)
+		if err := g.w.put(key, enclose(key, encodeTable(g.tables[name]))); err != nil {
+			return err
+		}
+	}
+	g.root.tally = g.w.tally
+	if g.root == g.base.root && len(g.touchedLogs)+len(g.touchedTables) == 0 {
+		return errUnchanged
+	}
+	key := rootKey()
+	return g.w.tx.Put(key, enclose(key, g.root.encode()))
+}

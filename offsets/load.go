@@ -1,0 +1,122 @@
+package offsets
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// loader reads a whole ledger once: it checks every entry, counts them, and keeps what the index
+// holds. Entries come in the order of their keys, so that logs come before what belongs to them.
+type loader struct {
+	index    index
+	byNumber map[uint64]*header
+	inOrder  []*header         // of their numbers
+	copies   map[uint64]uint64 // finished copies found, by number of the log
+	tally    tally
+	words    map[string]string
+	last     *header // of the entry before
+}
+
+// load reads the ledger. Errors wrap tier.ErrDamaged or tier.ErrNewer.
+func load(r Reader) (index, error) {
+	root, err := readRoot(r)
+	if err != nil {
+		return index{}, err
+	}
+	l := &loader{
+		index: index{root: root, logs: map[tier.LogID]*header{},
+			tables: map[string]*tier.TableState{}},
+		byNumber: map[uint64]*header{},
+		copies:   map[uint64]uint64{},
+		words:    map[string]string{},
+	}
+	if err := r.Scan(logKey(0), []byte{math.MaxUint8}, l.entry); err != nil {
+		return index{}, err
+	}
+	if l.tally != root.tally {
+		return index{}, named(rootKey(), fmt.Errorf("%w: it speaks of %d entries with the sum %016x, "+
+			"there are %d with %016x", tier.ErrDamaged, root.tally.entries, root.tally.sum,
+			l.tally.entries, l.tally.sum))
+	}
+	for _, h := range l.inOrder {
+		if err := l.checkLog(h); err != nil {
+			return index{}, named(logKey(h.number), fmt.Errorf("%w: %w", tier.ErrDamaged, err))
+		}
+	}
+	return l.index, nil
+}
+
+// entry takes one entry in.
+func (l *loader) entry(key, value []byte) error {
+	if !keyShaped(key) {
+		return named(key, fmt.Errorf("%w: there is no such key", tier.ErrDamaged))
+	}
+	body, err := disclose(key, value)
+	if err != nil {
+		return err
+	}
+	l.tally.add(value)
+	switch k := kind(key[0]); k {
+	case kindLog:
+		err = l.log(binary.BigEndian.Uint64(key[1:]), body)
+	case kindTable:
+		var t tier.TableState
+		t, err = decodeTable(string(key[1:]), body)
+		l.index.tables[t.Table] = &t
+	case kindCopy, kindAttempt, kindTombstone, kindHole:
+		err = l.fact(k, key, body)
+	}
+	return named(key, err)
+}
+
+func (l *loader) log(number uint64, body []byte) error {
+	h, err := decodeHeader(number, body, l.words)
+	if err != nil {
+		return err
+	}
+	if _, twice := l.index.logs[h.state.Log]; twice || number >= l.index.root.nextLog {
+		return fmt.Errorf("%w: log %s is there twice, or its number was never given",
+			tier.ErrDamaged, h.state.Log)
+	}
+	l.index.logs[h.state.Log] = h
+	l.byNumber[number] = h
+	l.inOrder = append(l.inOrder, h)
+	return nil
+}
+
+// fact takes in what a log has at a position.
+func (l *loader) fact(k kind, key, body []byte) error {
+	number, pos := splitFactKey(key)
+	if l.last == nil || l.last.number != number {
+		l.last = l.byNumber[number]
+	}
+	if l.last == nil || pos >= l.last.state.Next {
+		return fmt.Errorf("%w: no log gave out this position", tier.ErrDamaged)
+	}
+	switch k {
+	case kindCopy:
+		l.copies[number]++
+	case kindHole:
+		hole, err := decodeHole(body, l.words)
+		if err != nil {
+			return err
+		}
+		l.last.state.Holes = append(l.last.state.Holes, hole.Hole)
+	}
+	return nil
+}
+
+// checkLog says what is wrong with a log once everything was read.
+func (l *loader) checkLog(h *header) error {
+	if n := l.copies[h.number]; n != h.copies {
+		return fmt.Errorf("it has %d copies, but says %d", n, h.copies)
+	}
+	if _, ok := l.index.tables[h.state.Log.Table]; !ok {
+		return fmt.Errorf("the table of %s is missing", h.state.Log)
+	}
+	sortHoles(h.state.Holes)
+	return h.check()
+}

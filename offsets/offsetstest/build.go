@@ -1,0 +1,91 @@
+package offsetstest
+
+import (
+	"fmt"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// The logs that tests work with. Two share a table.
+var (
+	orders0 = tier.LogID{Table: "orders", Name: "0"}
+	orders1 = tier.LogID{Table: "orders", Name: "1"}
+	deep    = tier.LogID{Table: "a/deep/table", Name: "0"}
+)
+
+// t0 is when tests begin.
+const t0 tier.Time = 1_700_000_000_000_000_000
+
+func opened(id tier.LogID, start tier.Offset) tier.LogOpened {
+	return tier.LogOpened{Log: id, Source: "broker-1", Layout: tier.LayoutKafka,
+		Incarnation: "AAAA", Epoch: 1, Start: start, At: t0}
+}
+
+func span(base, next tier.Offset) tier.Range { return tier.Range{Base: base, Next: next} }
+
+// attemptID gives the n-th attempt id.
+func attemptID(n int) tier.AttemptID {
+	return tier.AttemptID{0: byte(n >> 8), 7: byte(n), 15: 0xAA}
+}
+
+// attempt makes the n-th attempt, a copy of r.
+func attempt(n int, r tier.Range) tier.Attempt {
+	return tier.Attempt{ID: attemptID(n), Epoch: 1, Range: r, Names: names(r),
+		StartedAt: t0 + tier.Time(n)}
+}
+
+func names(r tier.Range) []string {
+	return []string{fmt.Sprintf("%020d.log", r.Base), fmt.Sprintf("%020d.index", r.Base),
+		fmt.Sprintf("%020d.timeindex", r.Base)}
+}
+
+func started(id tier.LogID, a tier.Attempt) tier.CopyStarted {
+	return tier.CopyStarted{Log: id, Attempt: a}
+}
+
+// finished is the end of an attempt whose position is known.
+func finished(id tier.LogID, a tier.Attempt) tier.CopyFinished {
+	c := tier.Copy{Attempt: a.ID, Position: a.Position, Epoch: a.Epoch, Verified: tier.VerifySample,
+		ModTime: t0 - 50, FinishedAt: a.StartedAt + 7,
+		Content: tier.Content{Range: a.Range, MaxTime: t0 - 100, Batches: 3,
+			LastNext: a.Range.Next, Lineage: []tier.EpochStart{{Epoch: 4, Start: a.Range.Base}}}}
+	for i, name := range a.Names {
+		f := tier.SourceFile{FileDigest: tier.FileDigest{Name: name, Size: 1000 * int64(i+1),
+			CRC32C: uint32(i)}}
+		f.SHA256[i%32] = byte(a.Range.Base)
+		f.Stat = tier.Stat{Inode: uint64(100 + i), Size: f.Size, ModTime: t0 - 50}
+		c.Content.Files = append(c.Content.Files, f)
+	}
+	return tier.CopyFinished{Log: id, Copy: c}
+}
+
+// copies starts and finishes the n-th attempt, and returns its position.
+func (b *box) copies(id tier.LogID, n int, r tier.Range) tier.Position {
+	b.Helper()
+	a := attempt(n, r)
+	a.Position = b.append(started(id, a))
+	b.append(finished(id, a))
+	return a.Position
+}
+
+func hole(id tier.LogID, r tier.Range) tier.HoleRecorded {
+	return tier.HoleRecorded{Log: id,
+		Hole: tier.Hole{Range: r, Cause: tier.HoleSourceGone, At: t0 + 9}}
+}
+
+// reidentified says that the files of a finished copy have new inodes.
+func reidentified(id tier.LogID, c tier.Copy) tier.CopyReidentified {
+	r := tier.CopyReidentified{Log: id, Position: c.Position}
+	for _, f := range c.Content.Files {
+		f.Stat.Inode += 1000
+		f.Stat.ModTime++
+		r.Files = append(r.Files, f)
+	}
+	return r
+}
+
+func localDeleted(id tier.LogID, r tier.Range, w tier.BrakeWindow) tier.LocalDeleted {
+	return tier.LocalDeleted{Log: id, Range: r, Bytes: 6000, At: t0 + 20, Window: w}
+}
+
+var pauseReason = tier.Reason{Code: tier.CodeBrake, Text: "too many", Rule: "limits", Until: t0}
