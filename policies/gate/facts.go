@@ -25,6 +25,7 @@ type LogFacts struct {
 	Layout           tier.Layout
 	State            tier.TierState
 	Epoch            tier.TierEpoch
+	EpochStart       tier.Offset // where the tier epoch began
 	Copied           tier.Offset
 	SourceStart      tier.Offset
 	LocalStart       tier.Offset
@@ -171,6 +172,10 @@ func guardProof(f *Facts, p *Proof) []tier.Reason {
 	if f.Seg.Range.Next > f.Log.Copied {
 		object(tier.CodeNotCopied,
 			fmt.Sprintf("the segment ends at %d, above the copied offset %d", f.Seg.Range.Next, f.Log.Copied))
+	}
+	if f.Seg.Range.Base < f.Log.EpochStart {
+		object(tier.CodeNotCopied,
+			fmt.Sprintf("the segment begins below %d, where the tier epoch began", f.Log.EpochStart))
 	}
 	if p.Recorded != tier.Yes {
 		object(tier.CodeNotCopied, "no finished copy of it is recorded")

@@ -151,12 +151,13 @@ func (l *logIndex) missing() tier.Range {
 }
 
 // copyFinished takes over the result of a Copy or a Resolve.
-func (e *Engine) copyFinished(l *logIndex, id EffectID, res Result) {
+func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Result) {
+	what := failure{"copy", base}
 	e.copies--
 	l.floors = slices.DeleteFunc(l.floors, func(f floor) bool { return f.id == id })
 	switch res := res.(type) {
 	case Copied:
-		l.succeeded()
+		l.succeeded(what)
 		l.addRemote(res.Remote)
 		l.state.Copied = max(l.state.Copied, res.Offset)
 		l.state.Next = max(l.state.Next, res.Next)
@@ -164,7 +165,7 @@ func (e *Engine) copyFinished(l *logIndex, id EffectID, res Result) {
 	case Abandoned:
 		l.state.Next = max(l.state.Next, res.Next)
 	case Failed:
-		e.failed(l, res)
+		e.failed(l, what, res)
 	}
 }
 
@@ -189,7 +190,7 @@ func (l *logIndex) settle(base tier.Offset) {
 
 // failed remembers a failure and when to try again. Damage is quarantined; something that went away
 // is a normal race and is seen at the next scan.
-func (e *Engine) failed(l *logIndex, f Failed) {
+func (e *Engine) failed(l *logIndex, what failure, f Failed) {
 	if f.Attempt != nil {
 		l.attempts = append(l.attempts, *f.Attempt)
 		l.state.Next = max(l.state.Next, f.Attempt.Position+1)
@@ -201,13 +202,19 @@ func (e *Engine) failed(l *logIndex, f Failed) {
 		return
 	}
 	l.failures++
-	l.failure = &f.Reason
+	l.failure, l.failedAt = &f.Reason, what
 	l.retryAt = e.now + e.settings.Backoff.delay(l.id, l.failures)
 }
 
-func (l *logIndex) succeeded() {
-	l.failures, l.failure, l.retryAt = 0, nil, 0
+// succeeded ends the backoff if it is this that had failed: a segment that keeps failing must not be
+// tried again at once because its neighbour went well.
+func (l *logIndex) succeeded(what failure) {
+	if l.failedAt == what {
+		l.forget()
+	}
 }
+
+func (l *logIndex) forget() { l.failures, l.failure, l.retryAt, l.failedAt = 0, nil, 0, failure{} }
 
 // delay doubles from Min to Max with the number of failures, less up to a quarter, which depends on
 // the log alone: logs that failed together do not come back together, and a replay gives the same.

@@ -15,7 +15,7 @@ func (e *Engine) considerDelete(l *logIndex) {
 		return
 	}
 	t := e.table(l.id.Table)
-	if e.deletionStopped(l, t) != nil {
+	if e.deletionStopped(l, t) != nil || e.retryLater(l) {
 		return
 	}
 	if l.kept != nil && l.kept.Segment == l.local[0] {
@@ -115,7 +115,7 @@ func (e *Engine) startDelete(l *logIndex) {
 		}
 		bytes -= s.Bytes
 		s.Next = r.Next // what was copied; a gap behind it belongs to nobody
-		list = append(list, DeleteCandidate{Segment: s, Position: r.Position,
+		list = append(list, DeleteCandidate{Segment: s, Copied: true, Position: r.Position,
 			Ordinal: int64(len(l.local) - 1 - i)})
 	}
 	if len(list) == 0 {
@@ -175,6 +175,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 	e.deletes--
 	switch res := res.(type) {
 	case Deleted:
+		l.succeeded(failure{effect: "delete"})
 		l.drop(res.Gone)
 		if len(res.Gone) > 0 {
 			t.state.Window = res.Window
@@ -183,7 +184,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 			e.keep(l, *res.Kept)
 		}
 	case Failed:
-		e.failed(l, res)
+		e.failed(l, failure{effect: "delete"}, res)
 	}
 }
 

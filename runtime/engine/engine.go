@@ -104,7 +104,9 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 	case LossAccepted:
 		l := e.log(ev.Accepted.Log)
 		l.state.Accepted = append(l.state.Accepted, ev.Accepted)
-		l.addHole(ev.Hole)
+		if ev.Hole != nil {
+			l.addHole(*ev.Hole)
+		}
 		l.unquarantine(ev.Accepted.Range.Base)
 		l.settle(ev.Accepted.Range.Base)
 		e.evaluate(l)
@@ -133,6 +135,17 @@ func (e *Engine) NextDue() (at tier.Time, ok bool) {
 		return l.due, true
 	}
 	return 0, false
+}
+
+// RetryAt is the earliest time at which a log that failed is tried again; absent if none has failed.
+func (e *Engine) RetryAt() tier.Time {
+	var at tier.Time
+	for _, l := range e.order {
+		if l.failures > 0 && l.block == nil && (at == 0 || l.retryAt < at) {
+			at = l.retryAt
+		}
+	}
+	return at
 }
 
 func (e *Engine) restore(ev Restored) {
@@ -286,9 +299,19 @@ func (e *Engine) evaluate(l *logIndex) {
 			e.considerCopy(l)
 			e.considerDelete(l)
 		}
+		l.forgive(e.now)
 	}
 	if l.due != never {
 		e.due.fix(l)
+	}
+}
+
+// forgive forgets a failure that has nothing left to try again: what failed is gone.
+func (l *logIndex) forgive(now tier.Time) {
+	busy := l.copies > 0 || l.opening || l.resolving || l.deleting || l.holing || l.publishing ||
+		l.checking || l.readySlot > 0 || l.wantSlot > 0
+	if l.failures > 0 && now >= l.retryAt && !busy {
+		l.forget()
 	}
 }
 

@@ -234,7 +234,7 @@ func TestAcceptedLossUnblocksTheLog(t *testing.T) {
 	r.none()
 	r.step(LossAccepted{
 		Accepted: tier.LossAccepted{Log: orders, Range: seg(0).Range, At: r.now},
-		Hole:     HoleDone{Hole: tier.Hole{Range: seg(0).Range}, Offset: 10, Next: 1, Published: true},
+		Hole:     &HoleDone{Hole: tier.Hole{Range: seg(0).Range}, Offset: 10, Next: 1, Published: true},
 	})
 	r.copied(1, 20)
 	r.after(10 * time.Hour)
@@ -392,5 +392,37 @@ func TestCheckpointsAreWrittenWhenABlockIsComplete(t *testing.T) {
 	l.floors = []floor{{1, 60}}
 	if _, _, ok := l.checkpointDue(); ok {
 		t.Error("a copy under way may still take a position of the block")
+	}
+}
+
+func TestADeletionThatFailedBacksOff(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.after(2 * time.Hour)
+	f := take[Delete](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeSourceUnread}}})
+	r.none()
+	r.after(time.Minute)
+	r.deleted()
+}
+
+// Pulsar 13219: a source segment vanished during its upload. It is a normal race.
+func TestAVanishedSegmentIsForgotten(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	first, second := take[Copy](r), take[Copy](r)
+	r.step(Finished{ID: first.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeVanished}}})
+	r.open = append(r.open, second)
+	r.copied(1, 0)
+	r.code(tier.CodeVanished)
+	r.seen(seg(10), tail(20))
+	r.after(time.Minute)
+	if f := take[RecordHole](r); f.Range != seg(0).Range {
+		t.Fatalf("hole %s, want %s", f.Range, seg(0).Range)
 	}
 }

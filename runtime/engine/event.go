@@ -53,10 +53,11 @@ type Paused struct{ Reason *tier.Reason }
 type Resumed struct{ Table string }
 
 // LossAccepted says that an operator accepted the loss of a damaged segment: copying goes on behind
-// it. The damaged file stays where it is. Hole is recorded, and published next.
+// it. The damaged file stays where it is. Hole was recorded for it and is published next; nil where
+// its offsets were passed already.
 type LossAccepted struct {
 	Accepted tier.LossAccepted
-	Hole     HoleDone
+	Hole     *HoleDone
 }
 
 func (Restored) event()      {}
@@ -73,7 +74,10 @@ func (LossAccepted) event()  {}
 
 // Effect is something to be done outside. The engine decides that it is worth trying; the executor
 // establishes that it may be done at the moment it does it.
-type Effect interface{ effect() }
+type Effect interface {
+	// EffectID pairs the effect with its Finished.
+	EffectID() EffectID
+}
 
 // Open records the first sight of a log: LogOpened.
 type Open struct {
@@ -120,9 +124,11 @@ type Delete struct {
 	Remote   Extent           // of the log, for the policies
 }
 
-// DeleteCandidate is a local segment with the position of its copy.
+// DeleteCandidate is a local segment with the position of its copy. Copied is false where there is
+// none; such a candidate is only explained, never proposed.
 type DeleteCandidate struct {
 	Segment  tier.LocalSegment
+	Copied   bool
 	Position tier.Position
 	Ordinal  int64 // from the newest local segment of the log, which is 0
 }
@@ -161,14 +167,29 @@ type Pause struct {
 	Reason tier.Reason
 }
 
-func (Open) effect()       {}
-func (Copy) effect()       {}
-func (Resolve) effect()    {}
-func (Delete) effect()     {}
-func (RecordHole) effect() {}
-func (Publish) effect()    {}
-func (Checkpoint) effect() {}
-func (Pause) effect()      {}
+// EffectID implements Effect.
+func (f Open) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Copy) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Resolve) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Delete) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f RecordHole) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Publish) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Checkpoint) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Pause) EffectID() EffectID { return f.ID }
 
 // Result is how an effect ended.
 type Result interface{ result() }

@@ -24,7 +24,7 @@ func (e *Engine) finished(ev Finished) {
 	case Copy:
 		l := e.log(f.Log)
 		l.copies--
-		e.copyFinished(l, ev.ID, ev.Result)
+		e.copyFinished(l, ev.ID, f.Segment.Base, ev.Result)
 		l.settle(f.Segment.Base)
 		e.evaluate(l)
 	case Resolve:
@@ -33,7 +33,7 @@ func (e *Engine) finished(ev Finished) {
 		l.attempts = slices.DeleteFunc(l.attempts, func(a tier.Attempt) bool {
 			return a.ID == f.Attempt.ID
 		})
-		e.copyFinished(l, ev.ID, ev.Result)
+		e.copyFinished(l, ev.ID, f.Attempt.Range.Base, ev.Result)
 		l.settle(f.Attempt.Range.Base)
 		e.evaluate(l)
 	case Delete:
@@ -66,20 +66,21 @@ func (e *Engine) finished(ev Finished) {
 func (e *Engine) openFinished(l *logIndex, res Result) {
 	switch res := res.(type) {
 	case Opened:
-		l.succeeded()
+		l.succeeded(failure{effect: "open"})
 		l.opened = true
 		l.state = res.State
 	case Failed:
-		e.failed(l, res)
+		e.failed(l, failure{effect: "open"}, res)
 	}
 }
 
 func (e *Engine) holeFinished(l *logIndex, res Result) {
 	switch res := res.(type) {
 	case HoleDone:
+		l.succeeded(failure{effect: "record_hole"})
 		l.addHole(res)
 	case Failed:
-		e.failed(l, res)
+		e.failed(l, failure{effect: "record_hole"}, res)
 	}
 }
 
@@ -95,23 +96,24 @@ func (l *logIndex) addHole(h HoleDone) {
 func (e *Engine) publishFinished(l *logIndex, f Publish, res Result) {
 	switch res := res.(type) {
 	case Done:
-		l.succeeded()
+		l.succeeded(failure{effect: "publish"})
 		l.state.Unpublished = slices.DeleteFunc(l.state.Unpublished, func(p tier.Position) bool {
 			return p == f.Position
 		})
 	case Failed:
-		e.failed(l, res)
+		e.failed(l, failure{effect: "publish"}, res)
 	}
 }
 
 func (e *Engine) checkpointFinished(l *logIndex, f Checkpoint, res Result) {
 	switch res := res.(type) {
 	case Done:
+		l.succeeded(failure{effect: "checkpoint"})
 		for len(l.state.Checkpoints) < int(f.Level) {
 			l.state.Checkpoints = append(l.state.Checkpoints, 0)
 		}
 		l.state.Checkpoints[f.Level-1] = f.Block + 1
 	case Failed:
-		e.failed(l, res)
+		e.failed(l, failure{effect: "checkpoint"}, res)
 	}
 }

@@ -58,11 +58,18 @@ type logIndex struct {
 	failures   int // in a row
 	retryAt    tier.Time
 	failure    *tier.Reason
+	failedAt   failure // what failed last; only its own success ends the backoff
 	block      *tier.Reason // why nothing is decided
 	kept       *keptSegment
 
 	due, oldest, wantSince       tier.Time
 	dueSlot, readySlot, wantSlot int
+}
+
+// failure names what failed: a kind of effect, and the base where it is of one segment.
+type failure struct {
+	effect string
+	base   tier.Offset
 }
 
 type quarantine struct {

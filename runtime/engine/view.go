@@ -26,6 +26,7 @@ type LogView struct {
 	Opened      bool
 	Present     bool
 	Start       tier.Offset
+	LogStart    tier.Offset
 	Copied      tier.Offset
 	LocalEnd    tier.Offset
 	Local       Extent
@@ -84,7 +85,7 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 	t := e.table(id.Table)
 	v := LogView{ID: id, Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
 		State: t.state.State, Epoch: t.state.Epoch, Opened: l.opened, Present: l.present,
-		Start: l.state.Start, Copied: l.state.Copied, LocalEnd: l.localEnd,
+		Start: l.state.Start, LogStart: l.state.LogStart, Copied: l.state.Copied, LocalEnd: l.localEnd,
 		Holes: slices.Clone(l.state.Holes)}
 	if cfg, governed := e.config(t); governed && !cfg.Tiering && !l.opened {
 		v.State = tier.Disabled

@@ -55,32 +55,25 @@ func New(c Config) *Executor {
 
 // Do performs one effect. Canceling ctx stops it at the next sub-step; what it left is resolved by
 // looking, as after a crash.
-func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.EffectID, engine.Result, error) {
+func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.Result, error) {
 	switch f := f.(type) {
 	case engine.Open:
-		r, err := x.open(ctx, f)
-		return f.ID, r, err
+		return x.open(ctx, f)
 	case engine.Copy:
-		r, err := x.copy(ctx, f)
-		return f.ID, r, err
+		return x.copy(ctx, f)
 	case engine.Resolve:
-		r, err := x.resolve(ctx, f)
-		return f.ID, r, err
+		return x.resolve(ctx, f)
 	case engine.Delete:
-		r, err := x.delete(ctx, f)
-		return f.ID, r, err
+		return x.delete(ctx, f)
 	case engine.RecordHole:
-		r, err := x.recordHole(ctx, f)
-		return f.ID, r, err
+		return x.recordHole(ctx, f)
 	case engine.Publish:
-		r, err := x.publish(ctx, f)
-		return f.ID, r, err
+		return x.publishFact(ctx, f.Log, f.Position)
 	case engine.Checkpoint:
-		r, err := x.checkpoint(ctx, f)
-		return f.ID, r, err
+		return x.checkpoint(ctx, f)
 	case engine.Pause:
 		_, err := x.append(ctx, tier.TablePaused{Table: f.Table, Reason: f.Reason, At: x.c.Now()})
-		return f.ID, engine.Done{}, fatal(err)
+		return engine.Done{}, fatal(err)
 	default:
 		panic(fmt.Sprintf("exec: unknown effect %T", f))
 	}

@@ -37,7 +37,7 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 	facts := &gate.Facts{Action: f.Action, Now: now, Table: table,
 		Node: g.Node(),
 		Log: gate.LogFacts{ID: f.Log, Layout: state.Layout, State: x.c.Ledger.Table(f.Log.Table).State,
-			Epoch: x.epoch(f.Log), Copied: state.Copied, LogStart: state.LogStart,
+			Epoch: x.epoch(f.Log), EpochStart: state.Start, Copied: state.Copied, LogStart: state.LogStart,
 			RemoteStart: f.Remote.Base, RemoteEnd: f.Remote.Next, RemoteBytes: f.Remote.Bytes},
 		Seg: gate.SegmentFacts{Range: c.Segment.Range, OrdinalFromNewest: c.Ordinal},
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
@@ -88,6 +88,10 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 	c engine.DeleteCandidate) (tier.Copy, error) {
 	p := &facts.Safety.Proof
 	log := facts.Log.ID
+	if !c.Copied {
+		p.Recorded = tier.No
+		return tier.Copy{}, nil
+	}
 	cp, err := x.c.Ledger.Copy(log, c.Position)
 	if err != nil {
 		if !errors.Is(err, ErrVanished) {

@@ -45,10 +45,6 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 	return done, nil
 }
 
-func (x *Executor) publish(ctx context.Context, f engine.Publish) (engine.Result, error) {
-	return x.publishFact(ctx, f.Log, f.Position)
-}
-
 // publishFact puts the ledger's fact at pos into the manifest. It is idempotent: the fact's bytes
 // depend on the ledger alone.
 func (x *Executor) publishFact(ctx context.Context, log tier.LogID,

@@ -60,8 +60,9 @@ type Source interface {
 	LocalDelete() tier.LocalDelete
 }
 
-// SourceReader is an open segment file.
-type SourceReader interface {
+// SourceReader is an open segment file. It is an alias, so that an adapter can return its own name
+// for the same methods.
+type SourceReader = interface {
 	io.ReaderAt
 	io.Closer
 	Stat() (tier.Stat, error)

@@ -93,4 +93,6 @@ const (
 	DeleteRemote  Action = "delete_remote"
 	DeleteOrphan  Action = "delete_orphan"
 	DisableDelete Action = "disable_delete"
+	// AcceptLoss deletes nothing; it stands in the audit record only.
+	AcceptLoss Action = "accept_loss"
 )

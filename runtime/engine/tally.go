@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Tally is one table in numbers, for metrics. Lags are never negative, and are there also while
+// everything fails.
+type Tally struct {
+	Table       string
+	State       tier.TierState
+	Epoch       tier.TierEpoch
+	Paused      bool
+	Logs        int64
+	Blocked     int64 // logs of which nothing is decided
+	Local       Extent
+	Remote      Extent
+	Uncopied    Extent    // closed, and not copied
+	OldestLag   tier.Time // mtime of the oldest uncopied segment; absent if there is none
+	Overdue     Extent    // copied, a limit says that it may go, and still here
+	OldestDue   tier.Time // since when the oldest of them is due; absent if there is none
+	Quarantined int64
+	Holes       int64
+	HoleOffsets int64
+}
+
+// Tallies counts all tables, ascending by name.
+func (e *Engine) Tallies() []Tally {
+	var out []Tally
+	for _, l := range e.order {
+		if n := len(out); n == 0 || out[n-1].Table != l.id.Table {
+			t := e.table(l.id.Table)
+			out = append(out, Tally{Table: l.id.Table, State: t.state.State, Epoch: t.state.Epoch,
+				Paused: t.state.Paused != nil})
+		}
+		e.tally(&out[len(out)-1], l)
+	}
+	return out
+}
+
+func (e *Engine) tally(t *Tally, l *logIndex) {
+	t.Logs++
+	if l.block != nil {
+		t.Blocked++
+	}
+	local, lag, oldest := l.localExtent()
+	t.Local.count(local)
+	t.Remote.count(l.remoteExtent())
+	t.Uncopied.count(lag)
+	if oldest != 0 && (t.OldestLag == 0 || oldest < t.OldestLag) {
+		t.OldestLag = oldest
+	}
+	t.Quarantined += int64(len(l.quarantine))
+	for _, h := range l.state.Holes {
+		t.Holes++
+		t.HoleOffsets += int64(h.Next - h.Base)
+	}
+	overdue, since := e.overdue(l)
+	t.Overdue.count(overdue)
+	if since != 0 && (t.OldestDue == 0 || since < t.OldestDue) {
+		t.OldestDue = since
+	}
+}
+
+// overdue sums the prefix of copied segments that some limit lets go.
+func (e *Engine) overdue(l *logIndex) (x Extent, since tier.Time) {
+	if l.block != nil || !l.opened {
+		return x, 0
+	}
+	t := e.table(l.id.Table)
+	bytes := l.localBytes(0)
+	for i := range l.local {
+		if l.states[i] != copied || !l.local[i].Closed() {
+			break
+		}
+		at := e.worthAsking(l, t, i, bytes)
+		if at > e.now {
+			break
+		}
+		if i == 0 {
+			since = at
+		}
+		bytes -= l.local[i].Bytes
+		x.add(l.local[i].Range, l.local[i].Bytes)
+	}
+	return x, since
+}
+
+// count adds sizes and numbers; ranges of different logs do not add up.
+func (x *Extent) count(y Extent) {
+	x.Segments += y.Segments
+	x.Bytes += y.Bytes
+}
