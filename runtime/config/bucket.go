@@ -157,6 +157,9 @@ var shownKeys = []string{
 	"server_name", "provider",
 }
 
+// secretKey matches keys whose values are secrets even where they are written as numbers.
+var secretKey = regexp.MustCompile(`(?i)secret|passw|key|token|account|credential`)
+
 const redacted = "<redacted>"
 
 // redact copies the node with secrets replaced; key is the one that it is the value of. A text that
@@ -181,6 +184,9 @@ func redact(n *yaml.Node, key string) *yaml.Node {
 		if n.Value == "" || slices.Contains(shownKeys, key) || envName.MatchString(n.Value) {
 			return scalar(n.Value)
 		}
+		return scalar(redacted)
+	}
+	if secretKey.MatchString(key) {
 		return scalar(redacted)
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: n.ShortTag(), Value: n.Value}
