@@ -40,12 +40,13 @@ func Shape(files []*File) []Violation {
 
 func lines(f *File) []Violation {
 	var out []Violation
+	tagged := tags(f)
 	n := 0
 	for line := range strings.Lines(string(f.Source)) {
 		n++
 		line = strings.TrimSuffix(line, "\n")
 		width := utf8.RuneCountInString(line) + (columnsTab-1)*strings.Count(line, "\t")
-		if width > columnsMax {
+		if width > columnsMax && !tagged[n] {
 			out = append(out, Violation{f.Path, n, "width",
 				fmt.Sprintf("%d columns, more than %d", width, columnsMax)})
 		}
@@ -54,6 +55,18 @@ func lines(f *File) []Violation {
 		out = append(out, Violation{f.Path, 0, "length",
 			fmt.Sprintf("%d lines, more than %d: split the file", n, linesFileMax)})
 	}
+	return out
+}
+
+// tags returns the lines on which the tag of a struct's field stands: it cannot be broken.
+func tags(f *File) map[int]bool {
+	out := map[int]bool{}
+	ast.Inspect(f.Syntax, func(n ast.Node) bool {
+		if field, ok := n.(*ast.Field); ok && field.Tag != nil {
+			out[f.line(field.Tag.Pos())] = true
+		}
+		return true
+	})
 	return out
 }
 

@@ -260,6 +260,8 @@ func TestShape(t *testing.T) {
 			[]string{"p/a.go:3: width"}},
 		{"a tab", "p/a.go", "package p\n\nvar (\n\t// " + strings.Repeat("x", 94) + "\n)\n",
 			[]string{"p/a.go:4: width"}},
+		{"a tag", "p/a.go", "package p\n\ntype t struct {\n\tA int `help:\"" +
+			strings.Repeat("x", 99) + "\"`\n}\n", nil},
 		{"70 lines", "p/a.go", long(70), nil},
 		{"71 lines", "p/a.go", long(71), []string{"p/a.go:3: length"}},
 		{"100 lines of a test", "p/a_test.go", long(100), nil},
