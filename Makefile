@@ -1,0 +1,70 @@
+# Everything that is done to tierd by hand is a target here. `make` alone lists them.
+#
+# build, test and demo need Go and nothing else. race needs a C compiler besides, since the race
+# detector is linked by cgo; lint fetches its two tools, at the versions below, through the Go
+# module proxy.
+
+GO       ?= go
+FUZZTIME ?= 10s
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
+
+# The packages that link the providers' SDKs. They take minutes to compile, and once is enough:
+# race leaves them out.
+SDK := ./cmd/... ./objstore/providers
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz bench lint rewrite check check-rest demo
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+build: ## compile everything; the commands go to bin/
+	$(GO) build ./...
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run the tests with the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SDK))")
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@set -e; \
+	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+		targets=$$($(GO) test -list '^Fuzz' $$dir); \
+		for target in $$(echo "$$targets" | grep '^Fuzz'); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
+		done; \
+	done
+
+bench: ## run the benchmarks and print what they measure
+	$(GO) test -run '^$$' -bench . -benchmem \
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+
+lint: ## look for what the compiler lets pass: gofmt, vet, staticcheck, errcheck
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(ERRCHECK) ./...
+
+rewrite: ## write the golden files anew: read the diff before you commit it
+	$(GO) test $$(grep -rlE --include='*_test.go' '"rewrite"|cockroachdb/datadriven"' . | \
+		grep -v '^./internal/tidy/' | xargs -n 1 dirname | sort -u) -rewrite
+
+demo: ## run the main job on real Kafka segments and check what became of every file
+	@$(GO) build -trimpath -o bin/ ./cmd/tierd
+	@sh demo/demo.sh bin/tierd
+
+check: test check-rest ## all that CI runs
+
+check-rest: ## all that CI runs, but the tests
+	$(MAKE) build
+	$(MAKE) lint
+	$(MAKE) race
+	$(MAKE) fuzz FUZZTIME=3s
+	$(MAKE) demo
+	git diff --exit-code
