@@ -148,7 +148,7 @@ func TestBans(t *testing.T) {
 		{"timer of retry", "objstore/retry/a.go", "import \"time\"\nvar t = time.NewTimer", nil},
 		{"clock of retry", "objstore/retry/a.go", "import \"time\"\nvar t = time.Now",
 			[]string{":3: clock"}},
-		{"random", "runtime/daemon/a.go", "import \"math/rand/v2\"\nvar n = rand.IntN(3)",
+		{"random", "objstore/retry/a.go", "import \"math/rand/v2\"\nvar n = rand.IntN(3)",
 			[]string{":3: random"}},
 		{"seeded", "sim/a.go", "import \"math/rand/v2\"\nvar r = rand.New(rand.NewPCG(1, 2))", nil},
 		{"go", "runtime/exec/a.go", "func f() { go f() }", []string{":2: goroutine"}},
