@@ -26,6 +26,9 @@ const (
 	vfsUnit  = "runtime/vfs"
 )
 
+// guestUnit is what plugins are written with. It runs inside them, where nothing calls main.
+const guestUnit = "runtime/plugin/sdk"
+
 func adapter(dir string, more ...string) unit {
 	return unit{dir: dir, may: append([]string{tierUnit, gateUnit, vfsUnit}, more...)}
 }
@@ -42,6 +45,7 @@ var layers = []unit{
 	adapter("offsets"),
 	adapter("objstore"),
 	adapter("runtime/logdir"),
+	{dir: guestUnit, std: true},
 	adapter("runtime/plugin"),
 	adapter("runtime/audit"),
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
