@@ -7,6 +7,9 @@
 GO       ?= go
 FUZZTIME ?= 10s
 
+# Binaries are static, and compiled once for all targets but race.
+export CGO_ENABLED := 0
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 
