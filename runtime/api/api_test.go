@@ -79,22 +79,25 @@ func fullStatus() *api.Status {
 	ttl := api.ReasonOf(tier.Reason{Code: tier.CodeLocalTTL, Until: tier.Time(at(30)),
 		Text: "segment [100, 220) is kept until 2026-03-01T12:00:30Z", Rule: "tierd.yaml:9"}, false)
 	return &api.Status{
-		Version: "v1.2.3", LedgerID: "5f0c", Running: true, Ready: true, Now: at(1), StartedAt: at(0),
+		Version: "v1.2.3", LedgerID: "5f0c", Running: true, Ready: true, Now: at(1),
+		StartedAt: at(0),
 		Generation: api.Generation{Number: 2, Config: "/etc/tierd/tierd.yaml", LoadedAt: at(0),
 			PolicyDigest: "ab12", Error: ptr("tierd.yaml:3:1: unknown key \"inteval\"")},
-		Reasons: []api.Reason{api.ReasonOf(tier.Reason{Code: tier.CodePaused, Text: "a & b <c>"}, true)},
+		Reasons: []api.Reason{
+			api.ReasonOf(tier.Reason{Code: tier.CodePaused, Text: "a & b <c>"}, true)},
 		Sources: []api.Source{
 			{Name: "wal", Layout: tier.LayoutPlain, Path: "/srv/wal", Logs: 1, ScannedAt: at(1),
 				LocalDelete: tier.LocalDeleteUnlink},
-			{Name: "broker-1", Layout: tier.LayoutKafka, Path: "/srv/kafka", Logs: 1, ScannedAt: at(1),
-				LocalDelete: tier.LocalDeleteNever},
+			{Name: "broker-1", Layout: tier.LayoutKafka, Path: "/srv/kafka", Logs: 1,
+				ScannedAt: at(1), LocalDelete: tier.LocalDeleteNever},
 		},
 		Tables: []api.Table{
 			{Table: "orders", Entry: ptr("tierd.yaml:9"), TierState: tier.Enabled, TierEpoch: 1,
 				Paused: ptr(api.ReasonOf(tier.Reason{Code: tier.CodeBrake, Text: "paused"}, true)),
 				Brake: api.Brake{Since: at(0), Segments: 3, Bytes: 300, MaxSegments: 1000,
 					MaxBytes: 1 << 30, PerSeconds: 3600},
-				Settings: []api.Setting{{Key: "table.log.ttl", Value: "30d", Origin: "tierd.yaml:9"}}},
+				Settings: []api.Setting{
+					{Key: "table.log.ttl", Value: "30d", Origin: "tierd.yaml:9"}}},
 			{Table: "db/wal", TierState: tier.Disabled},
 		},
 		Logs: []api.Log{
@@ -112,7 +115,8 @@ func fullStatus() *api.Status {
 
 func fullListing() *api.Listing {
 	return &api.Listing{Log: "orders/0", Segments: []api.Segment{copiedSegment(),
-		{Base: 220, Next: 340, Bytes: 10, Tiers: []api.Tier{api.TierLocal}, State: api.SegmentActive},
+		{Base: 220, Next: 340, Bytes: 10, Tiers: []api.Tier{api.TierLocal},
+			State: api.SegmentActive},
 		{Base: 400, Next: 410, State: api.SegmentHole}}}
 }
 
@@ -129,8 +133,8 @@ func fullExplanation() *api.Explanation {
 		Tiers: []api.Tier{api.TierLocal, api.TierRemote}, CopiedOffset: ptr(tier.Offset(220)),
 		AgeNS: ptr(int64(time.Hour)), AgeSource: ptr("record"),
 		Decisions: []api.Decision{{Action: tier.DeleteLocal, Verdict: api.Keep, Due: at(30),
-			Reasons: []api.Reason{api.ReasonOf(tier.Reason{Code: tier.CodeDenied, Text: "legal hold",
-				Rule: "policies/hold.rego:7"}, false)}}},
+			Reasons: []api.Reason{api.ReasonOf(tier.Reason{Code: tier.CodeDenied,
+				Text: "legal hold", Rule: "policies/hold.rego:7"}, false)}}},
 	}
 }
 
@@ -138,16 +142,17 @@ func fullExplanation() *api.Explanation {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]any{
-		"status":            fullStatus(),
-		"status-table":      fullStatus().Of("orders"),
-		"status-empty":      &api.Status{},
-		"segments":          fullListing(),
-		"segments-empty":    &api.Listing{Log: "orders/0"},
-		"explain":           fullExplanation(),
-		"explain-unknown":   &api.Explanation{Log: "orders/0", Offset: 7},
-		"accept-loss":       &api.AcceptedLoss{Log: "orders/0", Base: 200, Next: 300},
-		"health":            &api.Health{Healthy: true},
-		"error-on-the-wire": map[string]any{"error": api.Errorf(api.CodeNotFound, "no log %q", "x/0")},
+		"status":          fullStatus(),
+		"status-table":    fullStatus().Of("orders"),
+		"status-empty":    &api.Status{},
+		"segments":        fullListing(),
+		"segments-empty":  &api.Listing{Log: "orders/0"},
+		"explain":         fullExplanation(),
+		"explain-unknown": &api.Explanation{Log: "orders/0", Offset: 7},
+		"accept-loss":     &api.AcceptedLoss{Log: "orders/0", Base: 200, Next: 300},
+		"health":          &api.Health{Healthy: true},
+		"error-on-the-wire": map[string]any{
+			"error": api.Errorf(api.CodeNotFound, "no log %q", "x/0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

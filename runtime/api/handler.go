@@ -20,8 +20,8 @@ type Backend interface {
 	Status(ctx context.Context) (*Status, error)
 	// Segments lists a log; CodeNotFound for one that neither ledger nor source knows.
 	Segments(ctx context.Context, log tier.LogID) (*Listing, error)
-	// Explain says which tier holds an offset of a log and what the gate answers now for it. It reads
-	// and asks as a deletion would, and deletes nothing.
+	// Explain says which tier holds an offset of a log and what the gate answers now for it. It
+	// reads and asks as a deletion would, and deletes nothing.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
 	// Resume lets the deletions of a table that is paused go on.
 	Resume(ctx context.Context, table string) error
@@ -49,7 +49,8 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	})
 	sameOrigin := http.NewCrossOriginProtection()
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusForbidden, failure{Errorf(CodeRefused, "not for pages of another origin")})
+		write(w, http.StatusForbidden,
+			failure{Errorf(CodeRefused, "not for pages of another origin")})
 	}))
 	return sameOrigin.Handler(mux)
 }
@@ -101,7 +102,8 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 	name, verb := subject(r, "/api/v1/logs/")
 	serve := map[string]http.HandlerFunc{
-		"segments": only(http.MethodGet, h.onLog(name, func(r *http.Request, id tier.LogID) (any, error) {
+		"segments": only(http.MethodGet, h.onLog(name, func(r *http.Request,
+			id tier.LogID) (any, error) {
 			return h.b.Segments(r.Context(), id)
 		})),
 		"explain": only(http.MethodGet, h.onOffset(name, func(r *http.Request, id tier.LogID,

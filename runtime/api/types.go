@@ -240,8 +240,8 @@ type Explanation struct {
 	Tiers   List[Tier] `json:"tiers"`
 	// CopiedOffset is that of the log; null where the ledger has no such log yet.
 	CopiedOffset *tier.Offset `json:"copied_offset"`
-	// AgeNS is the age that TTLs look at, in nanoseconds; AgeSource is "record" or "mtime". Both are
-	// null where neither timestamp is usable.
+	// AgeNS is the age that TTLs look at, in nanoseconds; AgeSource is "record" or "mtime". Both
+	// are null where neither timestamp is usable.
 	AgeNS     *int64  `json:"age_ns"`
 	AgeSource *string `json:"age_source"`
 	// Reasons are about the offset as a whole, such as a hole.

@@ -38,7 +38,9 @@ func (m *machine) host() Host {
 	rooted := func(name string) string { return strings.TrimPrefix(name, "/") }
 	return Host{
 		ReadFile: func(name string) ([]byte, error) { return fs.ReadFile(m.files, rooted(name)) },
-		ReadDir:  func(name string) ([]fs.DirEntry, error) { return fs.ReadDir(m.files, rooted(name)) },
+		ReadDir: func(name string) ([]fs.DirEntry, error) {
+			return fs.ReadDir(m.files, rooted(name))
+		},
 		LookupEnv: func(name string) (string, bool) {
 			v, ok := m.env[name]
 			return v, ok

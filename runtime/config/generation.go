@@ -70,7 +70,8 @@ func (r *reader) files(what string, entries []string, places []Place, ext ...str
 		before := len(r.problems)
 		found := r.expand(name, 0, ext)
 		if len(found) == 0 && len(r.problems) == before {
-			r.problem("add one, or remove the entry", "%s holds no %s file", name, strings.Join(ext, " or "))
+			r.problem("add one, or remove the entry", "%s holds no %s file", name,
+				strings.Join(ext, " or "))
 		}
 		for _, path := range found {
 			if seen[path] {

@@ -80,14 +80,16 @@ func newDecoder(path string, host Host) *decoder {
 // document returns the only document of the file, or nil with a problem.
 func (d *decoder) document(content []byte) *yaml.Node {
 	if len(content) > fileBytesMax {
-		d.problemAt(Place{File: d.file}, "", "the file is larger than %s", FormatBytes(fileBytesMax))
+		d.problemAt(Place{File: d.file}, "", "the file is larger than %s",
+			FormatBytes(fileBytesMax))
 		return nil
 	}
 	var doc, next yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(content))
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		d.problemAt(Place{d.file, 1, 1}, "it needs at least sources and bucket", "the file is empty")
+		d.problemAt(Place{d.file, 1, 1}, "it needs at least sources and bucket",
+			"the file is empty")
 		return nil
 	case err != nil:
 		d.syntax(err)
@@ -196,7 +198,8 @@ func (d *decoder) readLimits(l *Limits) func(*yaml.Node) {
 				stop(count(1, 1e12)))},
 			{"max_delete_bytes", value(d, "max_delete_bytes", &l.MaxDeleteBytes, stop(size(1)))},
 			{"per", value(d, "per", &l.Per, duration(time.Second))},
-			{"remote_delete_grace", value(d, "remote_delete_grace", &l.RemoteDeleteGrace, duration(0))},
+			{"remote_delete_grace", value(d, "remote_delete_grace", &l.RemoteDeleteGrace,
+				duration(0))},
 			{"orphan_age", value(d, "orphan_age", &l.OrphanAge, duration(time.Minute))},
 			{"max_clock_step", value(d, "max_clock_step", &l.MaxClockStep, duration(time.Second))},
 			{"clock_tolerance", value(d, "clock_tolerance", &l.ClockTolerance, duration(0))},

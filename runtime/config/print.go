@@ -173,7 +173,9 @@ func (e entry) settings() []any {
 			out = append(out, key, scalar(wordUnset))
 		}
 	}
-	limit(keyLocalTTL, e.localTTL, func(n int64) *yaml.Node { return durationNode(time.Duration(n)) })
+	limit(keyLocalTTL, e.localTTL, func(n int64) *yaml.Node {
+		return durationNode(time.Duration(n))
+	})
 	limit(keyLocalSegments, e.localSegments, number)
 	limit(keyBytes, e.bytes, bytesNode)
 	limit(keyLocalBytes, e.localBytes, bytesNode)

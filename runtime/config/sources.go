@@ -137,8 +137,8 @@ func (d *decoder) checkSource(before []Source, s Source) {
 	real := d.host.RealPath(s.Path)
 	for _, b := range before {
 		if b.Name == s.Name {
-			d.problemAt(s.Place, "give it another name", "the source name %q stands twice, first in line %d",
-				s.Name, b.Place.Line)
+			d.problemAt(s.Place, "give it another name",
+				"the source name %q stands twice, first in line %d", s.Name, b.Place.Line)
 		}
 		switch other := d.host.RealPath(b.Path); {
 		case other == real:
@@ -168,8 +168,8 @@ func (d *decoder) checkApart(c *Config, dataDir setting[string]) {
 		source := d.host.RealPath(s.Path)
 		if bucket != "" && (within(bucket, source) || within(source, bucket)) {
 			d.problemAt(c.Bucket.place, "keep them apart",
-				"the bucket's directory and that of the source %q are the same or lie in one another",
-				s.Name)
+				"the bucket's directory and that of the source %q are the same or lie in one "+
+					"another", s.Name)
 		}
 		if within(data, source) {
 			d.problemAt(dataPlace, "keep them apart", "data_dir lies in the source %q", s.Name)
@@ -182,6 +182,6 @@ func (d *decoder) checkApart(c *Config, dataDir setting[string]) {
 
 // within reports whether the path is dir or lies below it. Both are absolute and clean.
 func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+
-		string(filepath.Separator))
+	const separator = string(filepath.Separator)
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, separator)+separator)
 }
