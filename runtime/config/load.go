@@ -225,14 +225,14 @@ func (d *decoder) readHTTP(h *HTTP) func(*yaml.Node) {
 	}
 }
 
-// address reads host:port. "off" reads as empty.
+// address reads host:port. "off" and "" read as empty.
 func address(n *yaml.Node) (string, error) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && (n.Value == "off" || n.Value == "") {
+		return "", nil
+	}
 	s, err := text(n)
 	if err != nil {
 		return "", err
-	}
-	if s == "off" {
-		return "", nil
 	}
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {
