@@ -105,7 +105,7 @@ func (b *Bucket) GetRange(
 	ctx context.Context, key string, off, length int64,
 ) (io.ReadCloser, error) {
 	if off < 0 || length < -1 {
-		return nil, fmt.Errorf("get %s: range of %d bytes at %d: %w", key, length, off, fs.ErrInvalid)
+		return nil, fmt.Errorf("get %s: %d bytes at %d: %w", key, length, off, fs.ErrInvalid)
 	}
 	f, size, err := b.open(ctx, key)
 	if err != nil {

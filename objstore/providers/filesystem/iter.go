@@ -130,7 +130,9 @@ func list(root vfs.Dir, dir string) ([]vfs.Info, error) {
 	infos = slices.DeleteFunc(infos, func(i vfs.Info) bool {
 		return !i.Regular() && !i.Mode.IsDir() || dir == "." && isTemp(i.Name)
 	})
-	slices.SortFunc(infos, func(a, b vfs.Info) int { return strings.Compare(sortKey(a), sortKey(b)) })
+	slices.SortFunc(infos, func(a, b vfs.Info) int {
+		return strings.Compare(sortKey(a), sortKey(b))
+	})
 	return infos, nil
 }
 
