@@ -69,10 +69,11 @@ func (c change) settle() {
 // syncNames makes the changes of one directory durable, with those they come after.
 func (m *memFS) syncNames(dir *node) {
 	needed := map[key]bool{}
+	isNeeded := func(k key) bool { return needed[k] }
 	settles := make([]bool, len(m.pending))
 	for i, c := range slices.Backward(m.pending) {
 		keys := c.keys()
-		settles[i] = c.touches(dir) || slices.ContainsFunc(keys, func(k key) bool { return needed[k] })
+		settles[i] = c.touches(dir) || slices.ContainsFunc(keys, isNeeded)
 		if settles[i] {
 			for _, k := range keys {
 				needed[k] = true

@@ -130,22 +130,18 @@ func (d *OS) Mkdir(name string) error {
 
 // Rename implements Dir.
 func (d *OS) Rename(from, to string) error {
-	return d.rename("rename", from, to, func(fromDir int, from string, toDir int, to string) error {
-		return retry(func() error { return renameNoReplace(fromDir, from, toDir, to) })
-	})
+	return d.rename("rename", from, to, renameNoReplace)
 }
 
 // Replace implements Dir.
 func (d *OS) Replace(from, to string) error {
-	return d.rename("replace", from, to, func(fromDir int, from string, toDir int, to string) error {
-		return retry(func() error { return unix.Renameat(fromDir, from, toDir, to) })
-	})
+	return d.rename("replace", from, to, unix.Renameat)
 }
 
 func (d *OS) rename(op, from, to string, do func(int, string, int, string) error) error {
 	err := d.at(op, from, func(fromDir int, fromBase string) error {
 		return d.at(op, to, func(toDir int, toBase string) error {
-			return do(fromDir, fromBase, toDir, toBase)
+			return retry(func() error { return do(fromDir, fromBase, toDir, toBase) })
 		})
 	})
 	var pathErr *fs.PathError

@@ -112,7 +112,8 @@ func TestCrashOfNames(t *testing.T) {
 		do         func(t *testing.T, m *vfs.Mem)
 		lost, kept string // what there is if all is lost, and if all is kept
 	}{
-		{"create", func(t *testing.T, m *vfs.Mem) { put(t, m, "new") }, "dir dir/a a", "dir dir/a a new"},
+		{"create", func(t *testing.T, m *vfs.Mem) { put(t, m, "new") },
+			"dir dir/a a", "dir dir/a a new"},
 		{"create, synced", func(t *testing.T, m *vfs.Mem) {
 			put(t, m, "new")
 			check(t, m.Sync("."))
@@ -364,7 +365,8 @@ func TestChmod(t *testing.T) {
 func BenchmarkOSList(b *testing.B) {
 	root := b.TempDir()
 	for i := range 300 {
-		if err := os.WriteFile(filepath.Join(root, fmt.Sprintf("%020d.log", i)), nil, 0o600); err != nil {
+		name := filepath.Join(root, fmt.Sprintf("%020d.log", i))
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
