@@ -83,6 +83,19 @@ func (b *Body) Err() error {
 	return nil
 }
 
+// Blame returns err, which an upload of b gave, with the error of the source where there was one:
+// clients wrap it beyond recognition, or take it for the end.
+func (b *Body) Blame(err error) error {
+	cause := b.Err()
+	switch {
+	case cause == nil || errors.Is(err, cause):
+		return err
+	case err == nil:
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}
+
 // ReadAt implements io.ReaderAt. A source that ends before size gives tier.ErrChanged: the file is
 // not what it was when its size was taken.
 func (b *Body) ReadAt(p []byte, off int64) (int, error) {

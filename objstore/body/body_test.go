@@ -77,6 +77,19 @@ func TestErrorOfTheSource(t *testing.T) {
 	if !errors.Is(b.Err(), broken) {
 		t.Errorf("Err: %v", b.Err())
 	}
+	vague := errors.New("upload did not work")
+	if err := b.Blame(vague); !errors.Is(err, broken) || !errors.Is(err, vague) {
+		t.Errorf("blamed: %v", err)
+	}
+	if err := b.Blame(nil); err != broken {
+		t.Errorf("blamed for a success: %v", err)
+	}
+	if err := b.Blame(broken); err != broken {
+		t.Errorf("blamed for what it said: %v", err)
+	}
+	if err := New(nil, 0).Blame(vague); err != vague {
+		t.Errorf("blamed without cause: %v", err)
+	}
 }
 
 type readerAt func([]byte, int64) (int, error)

@@ -130,12 +130,5 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader,
 		return err
 	}
 	limited := body.New(b.limiter.Reader(ctx, whole.Source()), size)
-	if err := b.Bucket.Upload(ctx, key, limited, opts...); err != nil {
-		// Which the client may have wrapped beyond recognition.
-		if cause := limited.Err(); cause != nil && !errors.Is(err, cause) {
-			return fmt.Errorf("%w: %w", cause, err)
-		}
-		return err
-	}
-	return nil
+	return limited.Blame(b.Bucket.Upload(ctx, key, limited, opts...))
 }

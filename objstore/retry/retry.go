@@ -126,7 +126,7 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader,
 	}
 	for t := b.tries(); ; {
 		attempt := whole.Again()
-		err := b.Bucket.Upload(ctx, key, attempt, opts...)
+		err := attempt.Blame(b.Bucket.Upload(ctx, key, attempt, opts...))
 		switch {
 		case err == nil:
 			return nil
