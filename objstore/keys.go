@@ -1,0 +1,237 @@
+package objstore
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Keys makes and reads the keys of one ledger. See the package's documentation for their grammar.
+type Keys struct{ ledger string }
+
+// NewKeys returns the keys of the ledger with the id: 1 to 64 letters, digits, "-" and "_".
+func NewKeys(ledger string) (Keys, error) {
+	if ledger == "" || len(ledger) > 64 || strings.ContainsFunc(ledger, func(r rune) bool {
+		return r > unicode.MaxASCII || !plain(byte(r))
+	}) {
+		return Keys{}, fmt.Errorf("ledger id %q: want 1 to 64 letters, digits, - and _", ledger)
+	}
+	return Keys{ledger}, nil
+}
+
+// KeyKind says what an object is.
+type KeyKind string
+
+// The kinds of objects.
+const (
+	KeyFile       KeyKind = "file"       // a file of a segment
+	KeyEntry      KeyKind = "entry"      // one fact of a manifest
+	KeyCheckpoint KeyKind = "checkpoint" // a block of facts of a manifest
+	KeyOwner      KeyKind = "owner"      // names the ledger's owner
+	KeyProbe      KeyKind = "probe"      // of a check, and then deleted
+)
+
+// Key is a key taken apart. Which fields are set depends on the kind.
+type Key struct {
+	Kind     KeyKind
+	Log      tier.LogID     // of a file, entry or checkpoint
+	Epoch    tier.TierEpoch // of a file
+	Base     tier.Offset    // of a file
+	Attempt  tier.AttemptID // of a file or entry
+	Position tier.Position  // of an entry
+	Level    uint8          // of a checkpoint
+	Block    uint64         // of a checkpoint
+	Name     string         // of a file, or the nonce of a probe
+}
+
+// CheckLog reports whether the log's id can be part of keys, and if not, what is wrong.
+func CheckLog(id tier.LogID) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	if n := max(len(escape(id.Table)), len(escape(id.Name))); n > componentBytesMax {
+		return fmt.Errorf("log id %q: table and name must fit in %d bytes each of a key, not %d",
+			id, componentBytesMax, n)
+	}
+	return nil
+}
+
+// CheckName reports whether a file's name can end a key, and if not, what is wrong.
+func CheckName(name string) error {
+	switch {
+	case name == "" || name == "." || name == "..":
+		return fmt.Errorf("file name %q: want the name of a file", name)
+	case len(name) > componentBytesMax:
+		return fmt.Errorf("file name %q: longer than %d bytes", name, componentBytesMax)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("file name %q: not valid UTF-8", name)
+	case strings.ContainsAny(name, `/\`):
+		return fmt.Errorf("file name %q: contains a slash or backslash", name)
+	case strings.HasSuffix(name, "."):
+		return fmt.Errorf("file name %q: ends with a dot, which some stores drop", name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("file name %q: contains a control character", name)
+	}
+	return nil
+}
+
+// log is the directory of a log.
+func (k Keys) log(id tier.LogID) string {
+	return k.ledger + "/logs/" + escape(id.Table) + "/" + escape(id.Name) + "/"
+}
+
+// Attempt is the directory of all files of an attempt, with its slash; the name in o does not
+// matter.
+func (k Keys) Attempt(o tier.ObjectKey) (string, error) {
+	if err := CheckLog(o.Log); err != nil {
+		return "", err
+	}
+	if o.Base < 0 || o.Epoch == 0 {
+		return "", fmt.Errorf("object of %s: base offset %d, tier epoch %d: want 0 or more, 1 or more",
+			o.Log, o.Base, o.Epoch)
+	}
+	return fmt.Sprintf("%s%08d/%020d-%s/", k.log(o.Log), o.Epoch, o.Base, o.Attempt), nil
+}
+
+// File is the key of one file of an attempt.
+func (k Keys) File(o tier.ObjectKey) (string, error) {
+	dir, err := k.Attempt(o)
+	if err == nil {
+		err = CheckName(o.Name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return dir + o.Name, nil
+}
+
+// Manifest is the directory of a log's manifest, with its slash.
+func (k Keys) Manifest(log tier.LogID) (string, error) {
+	if err := CheckLog(log); err != nil {
+		return "", err
+	}
+	return k.log(log) + "manifest/", nil
+}
+
+// Entry is the key of the manifest entry at the position.
+func (k Keys) Entry(log tier.LogID, pos tier.Position, attempt tier.AttemptID) (string, error) {
+	dir, err := k.Manifest(log)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s%016x-%s.json", dir, uint64(pos), attempt), nil
+}
+
+// Checkpoint is the key of the manifest's checkpoint of the block at the level.
+func (k Keys) Checkpoint(log tier.LogID, level uint8, block uint64) (string, error) {
+	dir, err := k.Manifest(log)
+	if err == nil {
+		err = checkBlock(level, block)
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%sL%d-%016x.json", dir, level, block), nil
+}
+
+// Owner is the key of the object that names the ledger's owner.
+func (k Keys) Owner() string { return k.ledger + "/owner.json" }
+
+// Probe is the key of the object of a check, made different from others by the nonce.
+func (k Keys) Probe(nonce string) (string, error) {
+	if nonce == "" || len(nonce) > 64 || strings.ContainsFunc(nonce, func(r rune) bool {
+		return r > unicode.MaxASCII || !plain(byte(r))
+	}) {
+		return "", fmt.Errorf("probe %q: want 1 to 64 letters, digits, - and _", nonce)
+	}
+	return k.ledger + "/probe/" + nonce, nil
+}
+
+// ErrForeign: the key is none that tierd makes for this ledger.
+var ErrForeign = errors.New("not a key of this ledger")
+
+// Parse takes a key apart. It accepts exactly what the other methods make.
+func (k Keys) Parse(key string) (Key, error) {
+	p, ok := k.parse(strings.Split(key, "/"))
+	if ok {
+		if again, err := k.format(p); err != nil || again != key {
+			ok = false
+		}
+	}
+	if !ok {
+		return Key{}, fmt.Errorf("%s: %w", key, ErrForeign)
+	}
+	return p, nil
+}
+
+func (k Keys) parse(steps []string) (p Key, ok bool) {
+	switch {
+	case len(steps) < 2 || steps[0] != k.ledger:
+		return Key{}, false
+	case len(steps) == 2:
+		return Key{Kind: KeyOwner}, true
+	case len(steps) == 3:
+		return Key{Kind: KeyProbe, Name: steps[2]}, true
+	case len(steps) != 6 && len(steps) != 7:
+		return Key{}, false
+	}
+	table, err1 := unescape(steps[2])
+	name, err2 := unescape(steps[3])
+	if err1 != nil || err2 != nil {
+		return Key{}, false
+	}
+	if len(steps) == 6 {
+		p, ok = parseManifest(steps[5])
+	} else {
+		p, ok = parseAttempt(steps[4], steps[5])
+		p.Name = steps[6]
+	}
+	p.Log = tier.LogID{Table: table, Name: name}
+	return p, ok
+}
+
+func parseAttempt(epoch, dir string) (Key, bool) {
+	base, attempt, ok := strings.Cut(dir, "-")
+	e, err1 := strconv.ParseUint(epoch, 10, 32)
+	b, err2 := strconv.ParseInt(base, 10, 64)
+	p := Key{Kind: KeyFile, Epoch: tier.TierEpoch(e), Base: tier.Offset(b)}
+	err3 := p.Attempt.UnmarshalText([]byte(attempt))
+	return p, ok && err1 == nil && err2 == nil && err3 == nil
+}
+
+func parseManifest(file string) (Key, bool) {
+	stem, ok := strings.CutSuffix(file, ".json")
+	first, second, cut := strings.Cut(stem, "-")
+	if level, isBlock := strings.CutPrefix(first, "L"); isBlock {
+		l, err1 := strconv.ParseUint(level, 10, 8)
+		b, err2 := strconv.ParseUint(second, 16, 64)
+		p := Key{Kind: KeyCheckpoint, Level: uint8(l), Block: b}
+		return p, ok && cut && err1 == nil && err2 == nil
+	}
+	pos, err1 := strconv.ParseUint(first, 16, 64)
+	p := Key{Kind: KeyEntry, Position: tier.Position(pos)}
+	err2 := p.Attempt.UnmarshalText([]byte(second))
+	return p, ok && cut && err1 == nil && err2 == nil
+}
+
+// format makes the key that p was taken from.
+func (k Keys) format(p Key) (string, error) {
+	switch p.Kind {
+	case KeyFile:
+		return k.File(tier.ObjectKey{Log: p.Log, Epoch: p.Epoch, Base: p.Base,
+			Attempt: p.Attempt, Name: p.Name})
+	case KeyEntry:
+		return k.Entry(p.Log, p.Position, p.Attempt)
+	case KeyCheckpoint:
+		return k.Checkpoint(p.Log, p.Level, p.Block)
+	case KeyOwner:
+		return k.Owner(), nil
+	default:
+		return k.Probe(p.Name)
+	}
+}

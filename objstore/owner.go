@@ -1,0 +1,100 @@
+package objstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	thanos "github.com/thanos-io/objstore"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// ErrOtherOwner is returned where the store's objects under the ledger id belong to another tierd.
+var ErrOtherOwner = errors.New("owned by another tierd")
+
+// ownerBytesMax is the largest owner object that is read, in bytes.
+const ownerBytesMax = 64 << 10
+
+// Owner is who writes under a ledger id: one daemon with one ledger. A ledger that was copied
+// with its data directory, or moved, has the id but not the owner.
+type Owner struct {
+	Ledger  string    `json:"ledger"` // its id
+	Host    string    `json:"host"`
+	DataDir string    `json:"data_dir"` // absolute
+	Created tier.Time `json:"created"`  // when the ledger was made, nanoseconds since the Unix epoch
+}
+
+type ownerDocument struct {
+	header
+	Owner
+}
+
+// Open returns the store of the owner's ledger, after it has made sure that nobody else uses the
+// ledger's id in this bucket: the owner object is made if there is none, and must name the owner
+// otherwise. Where it names another one, the error wraps ErrOtherOwner; Adopt replaces it.
+//
+// Stores know no conditional upload, so two that open for the first time at the same moment may
+// both succeed. Ids are random, so these two would have to be copies of one ledger that was never
+// used; from the second opening on one of them is refused.
+func Open(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error) {
+	s, err := New(bucket, owner.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.ValidString(owner.Host + owner.DataDir) {
+		return nil, fmt.Errorf("owner %q on %q: not valid UTF-8", owner.DataDir, owner.Host)
+	}
+	is, err := s.Owner(ctx)
+	if errors.Is(err, tier.ErrVanished) {
+		if err := s.putOwner(ctx, owner); err != nil {
+			return nil, err
+		}
+		is, err = s.Owner(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if is != owner {
+		return nil, fmt.Errorf("%s: %w: %s on %s, made %s; this is %s on %s, made %s",
+			s.keys.Owner(), ErrOtherOwner, is.DataDir, is.Host, is.Created,
+			owner.DataDir, owner.Host, owner.Created)
+	}
+	return s, nil
+}
+
+// Adopt makes owner the owner of its ledger id, whoever it was before, and opens the store. It is
+// for an operator who has moved a ledger and knows that the former owner runs no more.
+func Adopt(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error) {
+	s, err := New(bucket, owner.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.putOwner(ctx, owner); err != nil {
+		return nil, err
+	}
+	return Open(ctx, bucket, owner)
+}
+
+// Owner reads the owner object; tier.ErrVanished if there is none.
+func (s *Store) Owner(ctx context.Context) (Owner, error) {
+	key := s.keys.Owner()
+	data, err := s.get(ctx, key, ownerBytesMax)
+	if err != nil {
+		return Owner{}, err
+	}
+	var d ownerDocument
+	if err := unseal(data, kindOwner, &d); err != nil {
+		return Owner{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return d.Owner, nil
+}
+
+func (s *Store) putOwner(ctx context.Context, owner Owner) error {
+	data, err := seal(ownerDocument{header{documentVersion, kindOwner}, owner})
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.keys.Owner(), err)
+	}
+	return s.putDocument(ctx, s.keys.Owner(), data)
+}

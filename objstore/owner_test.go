@@ -1,0 +1,89 @@
+package objstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+func owner(host string) Owner {
+	return Owner{Ledger: ledger, Host: host, DataDir: "/var/lib/tierd", Created: 1700000000000000000}
+}
+
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	open := func(o Owner) error {
+		_, err := Open(t.Context(), b.faults, o)
+		return err
+	}
+	if _, err := b.Owner(t.Context()); !errors.Is(err, tier.ErrVanished) {
+		t.Errorf("before anyone: %v", err)
+	}
+	if err := open(owner("a")); err != nil {
+		t.Fatal(err)
+	}
+	data, _ := b.mem.Object(b.keys.Owner())
+	golden(t, "owner.json", data)
+	if err := open(owner("a")); err != nil {
+		t.Errorf("the owner again: %v", err)
+	}
+	moved := owner("a")
+	moved.DataDir = "/srv/tierd"
+	restored := owner("a")
+	restored.Created++
+	for _, other := range []Owner{owner("b"), moved, restored} {
+		err := open(other)
+		if !errors.Is(err, ErrOtherOwner) || !strings.Contains(err.Error(), "/var/lib/tierd on a") {
+			t.Errorf("%+v: %v", other, err)
+		}
+	}
+	if now, _ := b.mem.Object(b.keys.Owner()); string(now) != string(data) {
+		t.Error("a refused owner changed the object")
+	}
+	if _, err := Adopt(t.Context(), b.faults, owner("b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(owner("a")); !errors.Is(err, ErrOtherOwner) {
+		t.Errorf("the former owner: %v", err)
+	}
+	if got, err := b.Owner(t.Context()); got != owner("b") || err != nil {
+		t.Errorf("owner %+v, %v", got, err)
+	}
+}
+
+func TestOwnerThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.mem.Put(b.keys.Owner(), []byte("{}"))
+	if _, err := Open(t.Context(), b.faults, owner("a")); !errors.Is(err, tier.ErrDamaged) {
+		t.Errorf("damaged: %v", err)
+	}
+	b.faults.SetHook(fault.Storm(1))
+	if _, err := Open(t.Context(), b.faults, owner("a")); errors.Is(err, ErrOtherOwner) || err == nil {
+		t.Errorf("unreadable: %v", err)
+	}
+	if data, _ := b.mem.Object(b.keys.Owner()); string(data) != "{}" {
+		t.Error("an owner object that could not be read was replaced")
+	}
+	// An upload that says that it worked, and did not.
+	b.mem.Remove(b.keys.Owner())
+	b.faults.SetHook(fault.On(fault.OpUpload, fault.Effect{Late: true}))
+	if _, err := Open(t.Context(), b.faults, owner("a")); !errors.Is(err, tier.ErrVanished) {
+		t.Errorf("lost: %v", err)
+	}
+	if _, err := Open(t.Context(), b.faults, owner("\xff")); err == nil {
+		t.Error("a host that is not UTF-8: no error")
+	}
+	bad := owner("a")
+	bad.Ledger = "../x"
+	if _, err := Open(t.Context(), b.faults, bad); err == nil {
+		t.Error("a ledger id that is a path: no error")
+	}
+	if _, err := Adopt(t.Context(), b.faults, bad); err == nil {
+		t.Error("adopting it: no error")
+	}
+}
