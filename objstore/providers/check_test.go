@@ -35,10 +35,11 @@ func TestCheck(t *testing.T) {
 			"{bucket: b, endpoint: e, access_key: a, secret_key: s, region: r}", []string{
 				`1:56: unknown key "region" in the config of a bucket of type BOS; ` +
 					`known are access_key, bucket, endpoint, secret_key`}},
-		{"nested", "S3", "{bucket: b, endpoint: e, http_config:\n{tls_config: {ca_fil: x}}}", []string{
-			`2:15: unknown key "ca_fil" in the config of a bucket of type S3; ` +
-				`did you mean "ca_file"? known are ca_file, cert_file, insecure_skip_verify, ` +
-				`key_file, server_name`}},
+		{"nested", "S3",
+			"{bucket: b, endpoint: e,\nhttp_config: {tls_config: {ca_fil: x}}}", []string{
+				`2:28: unknown key "ca_fil" in the config of a bucket of type S3; ` +
+					`did you mean "ca_file"? known are ca_file, cert_file, insecure_skip_verify, ` +
+					`key_file, server_name`}},
 		{"not to be set from YAML", "GCS", "{bucket: b, no_auth: true}", []string{
 			`1:13: unknown key "no_auth" in the config of a bucket of type GCS; known are ` +
 				`bucket, chunk_size_bytes, grpc_conn_pool_size, http_config, max_retries, ` +

@@ -245,16 +245,13 @@ func (d *Mem) move(from, to string, replace bool) error {
 		d.change(change{label: label, bindings: []binding{gone, added}})
 		return nil
 	}
+	// Each comes after the other's name, so that the file is never without one.
 	d.change(change{
 		label:    "create " + d.abs(to),
 		bindings: []binding{added},
 		after:    []key{gone.key()},
 	})
-	d.change(change{
-		label:    "remove " + d.abs(from),
-		bindings: []binding{gone},
-		after:    []key{added.key()},
-	})
+	d.change(change{label: "remove " + d.abs(from), bindings: []binding{gone}})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -226,14 +227,16 @@ func TestCloneIsIndependent(t *testing.T) {
 	m := newMem()
 	f, err := m.Append("f")
 	check(t, err)
-	write(t, f, "common ")
+	common := strings.Repeat("c", 100)
+	write(t, f, common)
+	write(t, f, " ") // and leaves room for more in memory, which must not be shared
 	c := m.Clone()
 	g, err := c.Append("f")
 	check(t, err)
 	write(t, f, "original")
 	write(t, g, "clone")
 	check(t, c.Mkdir("dir"))
-	if got := read(t, m, "f") + "|" + read(t, c, "f"); got != "common original|common clone" {
+	if got := read(t, m, "f") + "|" + read(t, c, "f"); got != common+" original|"+common+" clone" {
 		t.Errorf("got %q", got)
 	}
 	if got := tree(t, m); got != "f" {
@@ -334,8 +337,16 @@ func TestSyncAfterAFailedSync(t *testing.T) {
 	}
 	m.SetFault(nil)
 	check(t, f.Sync())
-	if got := read(t, m.Crash(nil), "f"); got != "" {
+	disk := m.Crash(nil)
+	if got := read(t, disk, "f"); got != "" {
 		t.Errorf("got %q: the bytes of a failed fsync became durable", got)
+	}
+	f, err = disk.Append("f")
+	check(t, err)
+	write(t, f, "y")
+	check(t, f.Sync())
+	if got := read(t, disk.Crash(nil), "f"); got != "y" {
+		t.Errorf("got %q: after a crash, fsync does not work", got)
 	}
 }
 

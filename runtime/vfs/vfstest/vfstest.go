@@ -240,6 +240,11 @@ func testRename(t *testing.T, d vfs.Dir) {
 	ok(t, d.Rename("f", "dir/f"))
 	ok(t, d.Rename("g", "h"))
 	equal(t, names(t, d, ".")+names(t, d, "dir"), "dir h f ")
+	for _, rename := range []func(from, to string) error{d.Rename, d.Replace} {
+		if rename("dir", "dir/dir") == nil {
+			t.Error("a directory was moved into itself")
+		}
+	}
 }
 
 func testReplace(t *testing.T, d vfs.Dir) {
