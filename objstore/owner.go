@@ -23,7 +23,7 @@ type Owner struct {
 	Ledger  string    `json:"ledger"` // its id
 	Host    string    `json:"host"`
 	DataDir string    `json:"data_dir"` // absolute
-	Created tier.Time `json:"created"`  // when the ledger was made, nanoseconds since the Unix epoch
+	Created tier.Time `json:"created"`  // when it was claimed, nanoseconds since the Unix epoch
 }
 
 type ownerDocument struct {
@@ -31,37 +31,42 @@ type ownerDocument struct {
 	Owner
 }
 
-// Open returns the store of the owner's ledger, after it has made sure that nobody else uses the
-// ledger's id in this bucket: the owner object is made if there is none, and must name the owner
-// otherwise. Where it names another one, the error wraps ErrOtherOwner; Adopt replaces it.
-//
-// Stores know no conditional upload, so two that open for the first time at the same moment may
-// both succeed. Ids are random, so these two would have to be copies of one ledger that was never
-// used; from the second opening on one of them is refused.
+// Open returns the store of the owner's ledger, after Own.
 func Open(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error) {
 	s, err := New(bucket, owner.Ledger)
 	if err != nil {
 		return nil, err
 	}
+	return s, s.Own(ctx, owner)
+}
+
+// Own makes sure that nobody else uses the ledger's id in this bucket: the owner object is made if
+// there is none, and must name the same host and data directory otherwise. Where it names others,
+// the error wraps ErrOtherOwner; Adopt replaces it.
+//
+// Stores know no conditional upload, so two that come for the first time at the same moment may
+// both succeed. Ids are random, so these two would have to be copies of one ledger that was never
+// used; from the second time on one of them is refused.
+func (s *Store) Own(ctx context.Context, owner Owner) error {
 	if !utf8.ValidString(owner.Host + owner.DataDir) {
-		return nil, fmt.Errorf("owner %q on %q: not valid UTF-8", owner.DataDir, owner.Host)
+		return fmt.Errorf("owner %q on %q: not valid UTF-8", owner.DataDir, owner.Host)
 	}
 	is, err := s.Owner(ctx)
 	if errors.Is(err, tier.ErrVanished) {
 		if err := s.putOwner(ctx, owner); err != nil {
-			return nil, err
+			return err
 		}
 		is, err = s.Owner(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if is != owner {
-		return nil, fmt.Errorf("%s: %w: %s on %s, made %s; this is %s on %s, made %s",
+	if is.Ledger != owner.Ledger || is.Host != owner.Host || is.DataDir != owner.DataDir {
+		return fmt.Errorf("%s: %w: %s on %s, since %s; this is %s on %s",
 			s.keys.Owner(), ErrOtherOwner, is.DataDir, is.Host, is.Created,
-			owner.DataDir, owner.Host, owner.Created)
+			owner.DataDir, owner.Host)
 	}
-	return s, nil
+	return nil
 }
 
 // Adopt makes owner the owner of its ledger id, whoever it was before, and opens the store. It is

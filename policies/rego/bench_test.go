@@ -34,7 +34,7 @@ func benchSet(b *testing.B) (*Set, *gate.Facts) {
 	return set, &gate.Facts{
 		Action: tier.DeleteLocal, Now: now,
 		Table: tier.Table{Name: "orders", TTL: 168 * time.Hour, LocalTTL: 24 * time.Hour,
-			DisablePolicy: tier.PolicyRetain, LocalDelete: tier.LocalDeleteUnlink, Tiering: true},
+			DisablePolicy: tier.PolicyRetain, Tiering: true},
 		Log: gate.LogFacts{ID: tier.LogID{Table: "orders", Name: "0"}, Layout: tier.LayoutPlain,
 			State: tier.Enabled, Epoch: 1, Copied: 300},
 		Seg: gate.SegmentFacts{Range: tier.Range{Base: 0, Next: 100}, Bytes: 1000,

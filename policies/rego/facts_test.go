@@ -23,7 +23,7 @@ func segmentOf(age tier.Time) *gate.Facts {
 		Table: tier.Table{
 			Name: "orders", Labels: map[string]string{"team": "payments"},
 			TTL: 7 * 24 * time.Hour, LocalTTL: 24 * time.Hour, Tiering: true,
-			DisablePolicy: tier.PolicyRetain, LocalDelete: tier.LocalDeleteUnlink,
+			DisablePolicy: tier.PolicyRetain,
 		},
 		Log: gate.LogFacts{
 			ID: tier.LogID{Table: "orders", Name: "0"}, Layout: tier.LayoutPlain,

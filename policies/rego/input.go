@@ -43,7 +43,7 @@ func inputOf(f *gate.Facts) (ast.Value, error) {
 	return ast.NewObject(
 		field("action", str(f.Action)),
 		field("now_ns", num(f.Now)),
-		field("table", tableTerm(&f.Table)),
+		field("table", tableTerm(f)),
 		field("log", logTerm(&f.Log)),
 		field("segment", segmentTerm(f)),
 		field("node", ast.ObjectTerm(
@@ -55,7 +55,8 @@ func inputOf(f *gate.Facts) (ast.Value, error) {
 	), nil
 }
 
-func tableTerm(t *tier.Table) *ast.Term {
+func tableTerm(f *gate.Facts) *ast.Term {
+	t := &f.Table
 	labels := ast.InternedEmptyObject
 	if len(t.Labels) > 0 {
 		o := ast.NewObject()
@@ -71,8 +72,8 @@ func tableTerm(t *tier.Table) *ast.Term {
 		field("local_ttl_ns", num(t.LocalTTL)),
 		field("tiering", ast.InternedTerm(t.Tiering)),
 		field("disable_policy", str(t.DisablePolicy)),
-		field("compacted", ast.InternedTerm(t.Compacted)),
-		field("local_delete", str(t.LocalDelete)),
+		field("compacted", ast.InternedTerm(t.Compacted == tier.Yes)),
+		field("local_delete", str(f.Safety.DropWay)),
 	}
 	fields = optional(fields, "local_segments", t.LocalSegments.Set, t.LocalSegments.Value)
 	fields = optional(fields, "bytes", t.Bytes.Set, t.Bytes.Value)
@@ -139,7 +140,7 @@ func checkWords(f *gate.Facts) error {
 	for _, w := range []struct{ path, word string }{
 		{"action", string(f.Action)},
 		{"table.disable_policy", string(f.Table.DisablePolicy)},
-		{"table.local_delete", string(f.Table.LocalDelete)},
+		{"table.local_delete", string(f.Safety.DropWay)},
 		{"log.layout", string(f.Log.Layout)},
 		{"log.tier_state", string(f.Log.State)},
 	} {

@@ -260,8 +260,7 @@ func (c *Config) governing(name string) (entry, bool) {
 }
 
 // Table returns the effective settings of the table. ok is false where no entry governs it, and
-// for names that start with "__", which are no tables. LocalDelete is left empty: it is a setting
-// of the source. Table is pure.
+// for names that start with "__", which are no tables. It is pure.
 func (c *Config) Table(name string) (t tier.Table, ok bool) {
 	e, ok := c.governing(name)
 	if !ok {
@@ -272,10 +271,13 @@ func (c *Config) Table(name string) (t tier.Table, ok bool) {
 		TTL: e.ttl.value, LocalTTL: e.ttl.value,
 		LocalSegments: e.localSegments.value, Bytes: e.bytes.value, LocalBytes: e.localBytes.value,
 		Tiering:       e.tiering.value && c.SystemEnable,
-		DisablePolicy: e.disable.value, Compacted: e.compacted.value, Entry: "defaults",
+		DisablePolicy: e.disable.value, Entry: "defaults",
 	}
 	if e.localTTL.value.Set {
 		t.LocalTTL = time.Duration(e.localTTL.value.Value)
+	}
+	if e.compacted.set() {
+		t.Compacted = tier.TruthOf(e.compacted.value)
 	}
 	if e.name.set() {
 		t.Entry = e.place.Short()
@@ -312,6 +314,10 @@ func (c *Config) Settings(table string) []Setting {
 	if !c.SystemEnable {
 		tiering.Value, tiering.Origin = "false", keySystem
 	}
+	compacted := wordUnset
+	if e.compacted.set() {
+		compacted = strconv.FormatBool(e.compacted.value)
+	}
 	return []Setting{
 		{keyTTL, FormatDuration(e.ttl.value), origin(e.ttl.place)},
 		localTTL,
@@ -320,7 +326,7 @@ func (c *Config) Settings(table string) []Setting {
 		limitSetting(keyLocalBytes, e.localBytes, FormatBytes),
 		tiering,
 		{keyDisable, string(e.disable.value), origin(e.disable.place)},
-		{keyCompacted, strconv.FormatBool(e.compacted.value), origin(e.compacted.place)},
+		{keyCompacted, compacted, origin(e.compacted.place)},
 	}
 }
 

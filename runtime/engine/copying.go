@@ -98,8 +98,14 @@ func (e *Engine) maintain(l *logIndex) {
 	}
 	if r := l.missing(); !r.Empty() && !l.holing {
 		l.holing = true
-		e.emit(RecordHole{ID: e.id(), Log: l.id, Source: l.source, Range: r,
-			Cause: tier.HoleSourceGone})
+		f := RecordHole{ID: e.id(), Log: l.id, Source: l.source, Range: r,
+			Cause: tier.HoleSourceGone}
+		for i := range l.local {
+			if l.local[i].Next <= r.Base {
+				f.Before = l.local[i]
+			}
+		}
+		e.emit(f)
 	}
 }
 

@@ -337,7 +337,7 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 		return reason(tier.CodeSourceUnread, "the source %q was not scanned yet", l.source)
 	case !governed:
 		return reason(tier.CodeFrozen, "no entry of the configuration governs the table %q", l.id.Table)
-	case l.compacted || cfg.Compacted:
+	case cfg.Compacted == tier.Yes || cfg.Compacted == tier.Unknown && l.compacted:
 		return reason(tier.CodeCompacted, "compacted logs are not tiered")
 	case !cfg.Tiering:
 		return reason(tier.CodeTieringDisabled, "remote.storage.enable is false (%s)", cfg.Entry)

@@ -99,7 +99,7 @@ func TestTrouble(t *testing.T) {
 			s.Generation, tab.Tiering = 2, false
 		})}, tier.CodeTieringDisabled},
 		"compacted": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
-			s.Generation, tab.Compacted = 2, true
+			s.Generation, tab.Compacted = 2, tier.Yes
 		})}, tier.CodeCompacted},
 	} {
 		t.Run(name, func(t *testing.T) {

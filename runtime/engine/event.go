@@ -141,6 +141,9 @@ type RecordHole struct {
 	Source string
 	Range  tier.Range
 	Cause  tier.HoleCause
+	// Before is the local segment that ends below the hole, if there is one. A look at the directory
+	// alone would let it reach up to the next file that is left.
+	Before tier.LocalSegment
 }
 
 // Publish puts a durable fact into the manifest that a crash kept out of it. Durable sub-steps: the

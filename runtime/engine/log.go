@@ -58,7 +58,7 @@ type logIndex struct {
 	failures   int // in a row
 	retryAt    tier.Time
 	failure    *tier.Reason
-	failedAt   failure // what failed last; only its own success ends the backoff
+	failedAt   failure      // what failed last; only its own success ends the backoff
 	block      *tier.Reason // why nothing is decided
 	kept       *keptSegment
 
@@ -140,7 +140,8 @@ func (l *logIndex) reindex() {
 		for j := r; j < len(l.remote) && l.remote[j].Base == s.Base; j++ {
 			l.states[i] = changed
 			if l.remote[j].Log == s.Log && l.remote[j].Next <= s.Next {
-				l.states[i] = copied
+				// What followed it may have gone since: the segment ends where its copy does.
+				l.states[i], s.Next = copied, l.remote[j].Next
 				break
 			}
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -248,7 +249,7 @@ func (e *Engine) whyLocal(l *logIndex, i int) []tier.Reason {
 		return one(tier.CodeRetainForever, 0, "no limit is set for local segments")
 	case at > e.now:
 		return one(tier.CodeLocalTTL, at, "segment %s is kept until %s by table.log.local-ttl (%s)",
-			s.Range, at, t.cfg.Entry)
+			s.Range, at.Std().Format(time.RFC3339), t.cfg.Entry)
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 		return failure(tier.CodeSourceUnread, "%s: not everything could be read", f.Log), nil
 	}
 	for _, s := range scan.Segments {
+		if s.Base == f.Before.Base && s.Log == f.Before.Log {
+			s.Next = f.Before.Next
+		}
 		if s.Overlaps(f.Range) {
 			return failure(tier.CodeRetry, "%s: %s is there after all", f.Log, s.Range), nil
 		}

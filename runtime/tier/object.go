@@ -42,3 +42,9 @@ const (
 	OutcomeKept    OutcomeResult = "kept"    // nothing was deleted
 	OutcomeUnknown OutcomeResult = "unknown" // to be resolved by looking
 )
+
+// Intent is a deletion as the audit log announced it, with its sequence number there.
+type Intent struct {
+	Seq      uint64
+	Deletion Deletion
+}

@@ -29,9 +29,8 @@ type Table struct {
 	LocalBytes    Limit         // table.log.local-bytes
 	Tiering       bool          // remote.storage.enable
 	DisablePolicy DisablePolicy // remote.log.disable.policy
-	Compacted     bool          // compacted: true, declared by the user
+	Compacted     Truth         // as the user declares it; Unknown leaves it to what is discovered
 	Entry         string        // file:line of the entry that governs it; "defaults" where none does
-	LocalDelete   LocalDelete   // from the source that the log lies in
 }
 
 // LocalDelete says how local segments of a source are deleted.

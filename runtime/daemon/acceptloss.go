@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// AcceptLoss implements api.Backend. Durable sub-steps: the audit record and its outcome, the hole,
+// the acceptance. Repeating it after a stop between any two of them goes on where it stopped. The
+// damaged file stays: only an operator's own hand removes what was never copied.
+func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
+	*api.AcceptedLoss, error) {
+	list, view, err := d.segments(id)
+	if err != nil {
+		return nil, err
+	}
+	v := holder(list, o, view.LocalEnd)
+	if v == nil || v.State != string(api.SegmentQuarantined) {
+		return nil, api.Errorf(api.CodeRefused,
+			"log %q: no quarantined segment holds the offset %d; only the loss of a damaged one can "+
+				"be accepted", id, o)
+	}
+	sum, bytes, err := d.hashDamaged(ctx, view.Source, id, v.Segment)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.auditLoss(ctx, id, v, sum, bytes); err != nil {
+		return nil, err
+	}
+	ev, err := d.recordLoss(ctx, id, v.Range, sum)
+	if err != nil {
+		return nil, err
+	}
+	d.log.Warn("loss accepted", "log", id.String(), "segment", v.Range.String(), "sha256", sum.String())
+	d.step(ev)
+	return &api.AcceptedLoss{Log: id.String(), Base: v.Base, Next: v.Next, SHA256: sum}, nil
+}
+
+// hashDamaged identifies the file whose loss is accepted.
+func (d *Daemon) hashDamaged(ctx context.Context, source string, id tier.LogID,
+	seg tier.LocalSegment) (sum tier.SHA256, bytes int64, err error) {
+	s := d.sourceNamed(source)
+	if s == nil {
+		return sum, 0, api.Errorf(api.CodeNotFound, "source %q is not configured", source)
+	}
+	name, err := s.dir.LogFile(ctx, id, seg.Base)
+	if err != nil {
+		return sum, 0, err
+	}
+	r, err := s.dir.Open(ctx, id, name)
+	if err != nil {
+		return sum, 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	stat, err := r.Stat()
+	if err != nil {
+		return sum, 0, err
+	}
+	if stat != seg.Log {
+		return sum, 0, api.Errorf(api.CodeRefused, "%s of log %q changed just now; look again", name, id)
+	}
+	h := sha256.New()
+	if bytes, err = io.Copy(h, io.NewSectionReader(r, 0, stat.Size)); err != nil {
+		return sum, 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	return tier.SHA256(h.Sum(nil)), bytes, nil
+}
+
+func (d *Daemon) auditLoss(ctx context.Context, id tier.LogID, v *engine.SegmentView,
+	sum tier.SHA256, bytes int64) error {
+	seq, err := d.audit.Intend(ctx, tier.Deletion{Action: tier.AcceptLoss, Log: id, Range: v.Range,
+		Bytes: bytes, SHA256: sum, At: d.now(), Reasons: []tier.Reason{{Code: tier.CodeQuarantined,
+			Text: "an operator accepted the loss; the damaged file stays"}}})
+	if err == nil {
+		err = d.audit.Conclude(ctx, seq, tier.Outcome{Result: tier.OutcomeKept, At: d.now()})
+	}
+	if err != nil {
+		d.die(fmt.Errorf("audit: %w", err))
+	}
+	return err
+}
+
+// recordLoss makes the hole and the acceptance durable. A hole is not needed, and refused, where the
+// offsets were passed already.
+func (d *Daemon) recordLoss(ctx context.Context, id tier.LogID, r tier.Range,
+	sum tier.SHA256) (engine.LossAccepted, error) {
+	hole := tier.Hole{Range: r, Cause: tier.HoleLossAccepted, At: d.now()}
+	ev := engine.LossAccepted{Accepted: tier.LossAccepted{Log: id, Range: r, SHA256: sum, At: d.now()}}
+	pos, err := d.ledger.Append(ctx, tier.HoleRecorded{Log: id, Hole: hole})
+	holed := err == nil
+	if holed || errors.Is(err, tier.ErrRefused) {
+		_, err = d.ledger.Append(ctx, ev.Accepted)
+	}
+	if errors.Is(err, tier.ErrRefused) {
+		return ev, api.Errorf(api.CodeRefused, "%v", err)
+	}
+	if err != nil {
+		d.die(err)
+		return ev, err
+	}
+	if holed {
+		state, _ := d.ledger.Log(id)
+		ev.Hole = &engine.HoleDone{Hole: hole, Position: pos, Offset: state.Copied, Next: state.Next}
+	}
+	return ev, nil
+}

@@ -1,0 +1,316 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+var _ api.Backend = (*Daemon)(nil)
+
+// Health implements api.Backend.
+func (d *Daemon) Health(context.Context) (*api.Health, error) {
+	h := &api.Health{Healthy: true, Ready: d.ready.Load(), Reasons: []api.Reason{}}
+	if err := d.ledger.Err(); err != nil {
+		h.Healthy, h.Ready = false, false
+		h.Reasons = append(h.Reasons, api.Reason{Code: tier.CodeUnreadable, Text: err.Error(),
+			Alarm: true})
+	}
+	if d.stopping.Load() {
+		h.Ready = false
+	}
+	return h, nil
+}
+
+// Status implements api.Backend.
+func (d *Daemon) Status(context.Context) (*api.Status, error) {
+	g := d.gen.Load()
+	s := &api.Status{
+		Version: d.opts.Version, LedgerID: d.ledger.ID(), Running: d.running,
+		Ready: d.ready.Load() && !d.stopping.Load(), Now: api.Time(d.now()),
+		Generation: api.Generation{Number: g.number, Config: g.config.Path,
+			LoadedAt: api.Time(tier.TimeOf(g.loadedAt)), PolicyDigest: g.policies.Digest(),
+			Error: d.reload.Load()},
+		Reasons: []api.Reason{}, Sources: d.sourceStatus(), Tables: []api.Table{}, Logs: []api.Log{},
+	}
+	if d.running {
+		s.StartedAt = api.Time(tier.TimeOf(d.startedAt))
+	}
+	if why := d.pause.Load(); why != nil {
+		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range d.engine.Logs() {
+		if n := len(s.Tables); n == 0 || s.Tables[n-1].Table != id.Table {
+			s.Tables = append(s.Tables, tableStatus(g.config, d.engine.Table(id.Table), id.Table))
+		}
+		if v, ok := d.engine.Log(id); ok {
+			s.Logs = append(s.Logs, logStatus(&v))
+		}
+	}
+	return s, nil
+}
+
+func (d *Daemon) sourceStatus() []api.Source {
+	out := make([]api.Source, 0, len(d.sources))
+	for _, s := range d.sources {
+		s.mu.Lock()
+		x := api.Source{Name: s.Name, Layout: s.Layout, Path: s.Path, LocalDelete: s.LocalDelete,
+			Logs: int64(s.logs), ScannedAt: api.Time(tier.TimeOf(s.scannedAt)),
+			Reasons: []api.Reason{}}
+		if s.trouble != nil {
+			x.Reasons = append(x.Reasons, api.ReasonOf(*s.trouble, true))
+		}
+		for _, p := range s.problems {
+			r := p.Reason
+			r.Text = p.Path + ": " + r.Text
+			x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
+		}
+		s.mu.Unlock()
+		out = append(out, x)
+	}
+	return out
+}
+
+func tableStatus(c *config.Config, v engine.TableView, name string) api.Table {
+	b := c.Limits.Brake()
+	t := api.Table{Table: name, TierState: v.State.State, TierEpoch: v.State.Epoch,
+		Brake: api.Brake{Since: api.Time(v.State.Window.Since), Segments: v.State.Window.Segments,
+			Bytes: v.State.Window.Bytes, MaxSegments: b.MaxSegments, MaxBytes: b.MaxBytes,
+			PerSeconds: int64(b.Per.Seconds())},
+		Settings: []api.Setting{}}
+	if v.Known {
+		t.Entry = &v.Config.Entry
+		for _, s := range c.Settings(name) {
+			t.Settings = append(t.Settings, api.Setting{Key: s.Key, Value: s.Value, Origin: s.Origin})
+		}
+		if !v.Config.Tiering {
+			t.TierState = tier.Disabled
+		}
+	}
+	if v.State.Paused != nil {
+		r := api.ReasonOf(*v.State.Paused, true)
+		t.Paused = &r
+	}
+	return t
+}
+
+func logStatus(v *engine.LogView) api.Log {
+	l := api.Log{Log: v.ID.String(), Source: v.Source, Layout: v.Layout, TierState: v.State,
+		TierEpoch: v.Epoch, Local: extent(v.Local), Remote: extent(v.Remote),
+		Lag: api.Lag{Segments: v.Uncopied.Segments, Bytes: v.Uncopied.Bytes,
+			Oldest: api.Time(v.OldestLag)},
+		Holes: []api.Hole{}, Reasons: []api.Reason{}}
+	if v.Opened {
+		l.LogStart, l.CopiedOffset = &v.LogStart, &v.Copied
+	}
+	for _, h := range v.Holes {
+		l.Holes = append(l.Holes, api.Hole{Base: h.Base, Next: h.Next, Cause: h.Cause,
+			At: api.Time(h.At)})
+	}
+	for _, r := range v.Alarms {
+		l.Reasons = append(l.Reasons, api.ReasonOf(r, true))
+	}
+	for _, r := range v.Waiting {
+		l.Reasons = append(l.Reasons, api.ReasonOf(r, false))
+	}
+	return l
+}
+
+func extent(x engine.Extent) api.Extent {
+	return api.Extent{Start: x.Base, End: x.Next, Segments: x.Segments, Bytes: x.Bytes}
+}
+
+// segments reads the engine's list of a log, and the log's view.
+func (d *Daemon) segments(id tier.LogID) ([]engine.SegmentView, engine.LogView, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list, ok := d.engine.Segments(id)
+	v, _ := d.engine.Log(id)
+	if !ok {
+		return nil, v, api.Errorf(api.CodeNotFound, "log %q: neither a source nor the ledger has it", id)
+	}
+	return list, v, nil
+}
+
+// Segments implements api.Backend.
+func (d *Daemon) Segments(_ context.Context, id tier.LogID) (*api.Listing, error) {
+	list, _, err := d.segments(id)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Listing{Log: id.String(), Segments: make([]api.Segment, 0, len(list))}
+	for i := range list {
+		s, err := d.segment(id, &list[i])
+		if err != nil {
+			return nil, err
+		}
+		out.Segments = append(out.Segments, s)
+	}
+	return out, nil
+}
+
+func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, error) {
+	s := api.Segment{Base: v.Base, Next: v.Next, Bytes: v.Bytes, MaxTimestamp: api.Time(v.MaxTime),
+		Tiers: []api.Tier{}, State: api.SegmentState(v.State), Reasons: []api.Reason{}}
+	if v.Local {
+		s.Tiers = append(s.Tiers, api.TierLocal)
+	}
+	for _, r := range v.Reasons {
+		s.Reasons = append(s.Reasons, api.ReasonOf(r, false))
+	}
+	if !v.Remote {
+		return s, nil
+	}
+	s.Tiers = append(s.Tiers, api.TierRemote)
+	c, err := d.ledger.Copy(id, v.Position)
+	if err != nil {
+		return s, err
+	}
+	s.CopiedAt = api.Time(c.FinishedAt)
+	if len(c.Content.Files) > 0 {
+		file := c.Content.Files[0]
+		key, err := d.store.Keys().File(tier.ObjectKey{Log: id, Epoch: c.Epoch,
+			Base: c.Content.Range.Base, Attempt: c.Attempt, Name: file.Name})
+		if err != nil {
+			return s, err
+		}
+		s.SHA256, s.Object = &file.SHA256, &key
+	}
+	return s, nil
+}
+
+// Explain implements api.Backend.
+func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (*api.Explanation, error) {
+	list, view, err := d.segments(id)
+	if err != nil {
+		return nil, err
+	}
+	x := &api.Explanation{Log: id.String(), Offset: o, Tiers: []api.Tier{}, Reasons: []api.Reason{},
+		Decisions: []api.Decision{}}
+	if view.Opened {
+		x.CopiedOffset = &view.Copied
+	}
+	for _, r := range view.Alarms {
+		x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
+	}
+	v := holder(list, o, view.LocalEnd)
+	if v == nil {
+		return nil, api.Errorf(api.CodeNotFound, "log %q has no offset %d: local [%d, %d), remote "+
+			"[%d, %d)", id, o, view.Local.Base, view.Local.Next, view.Remote.Base, view.Remote.Next)
+	}
+	s, err := d.segment(id, v)
+	if err != nil {
+		return nil, err
+	}
+	x.Segment, x.Tiers = &s, s.Tiers
+	if !v.Local {
+		return x, nil
+	}
+	d.explainAge(x, v)
+	decision, err := d.explainLocal(ctx, id, view, v)
+	if err != nil {
+		return nil, err
+	}
+	x.Decisions = append(x.Decisions, decision)
+	return x, nil
+}
+
+// holder finds the segment that holds the offset; a local one goes first, and a hole last.
+func holder(list []engine.SegmentView, o, localEnd tier.Offset) *engine.SegmentView {
+	var found *engine.SegmentView
+	for i := range list {
+		v := &list[i]
+		r := v.Range
+		if v.State == "active" {
+			r.Next = max(r.Next, localEnd)
+		}
+		if r.Contains(o) && (found == nil || v.Local && !found.Local || found.State == "hole") {
+			found = v
+		}
+	}
+	return found
+}
+
+func (d *Daemon) explainAge(x *api.Explanation, v *engine.SegmentView) {
+	birth, from := v.MaxTime, "record"
+	if tolerance := d.gen.Load().exec.Tolerance; birth <= 0 || birth > d.now()+tolerance {
+		birth, from = v.Segment.Log.ModTime, "mtime"
+	}
+	if birth > 0 {
+		age := max(int64(d.now()-birth), 0)
+		x.AgeNS, x.AgeSource = &age, &from
+	}
+}
+
+// explainLocal asks what a deletion would be asked, on the same fresh facts, and deletes nothing.
+// What the engine would not even propose is answered by why it would not.
+func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.LogView,
+	v *engine.SegmentView) (api.Decision, error) {
+	out := api.Decision{Action: tier.DeleteLocal, Verdict: api.Keep, Reasons: []api.Reason{}}
+	if !v.Remote || !v.First {
+		for _, r := range v.Reasons {
+			out.Reasons = append(out.Reasons, api.ReasonOf(r, false))
+			out.Due = api.Time(r.Until)
+		}
+		if !v.First {
+			return out, nil
+		}
+	}
+	candidate := engine.DeleteCandidate{Segment: v.Segment, Copied: v.Remote,
+		Position: v.Position, Ordinal: v.Ordinal}
+	candidate.Segment.Next = v.Next
+	d.mu.Lock()
+	window := d.engine.Table(id.Table).State.Window
+	d.mu.Unlock()
+	verdict, err := d.exec.Explain(ctx, engine.Delete{Log: id, Source: view.Source,
+		Action: tier.DeleteLocal, Window: window, Remote: view.Remote}, candidate)
+	if err != nil {
+		return out, err
+	}
+	if verdict.Delete {
+		out.Verdict = api.Delete
+	}
+	out.Due = max(out.Due, api.Time(verdict.Due))
+	for _, r := range verdict.Reasons {
+		if !slices.ContainsFunc(out.Reasons, func(x api.Reason) bool { return x.Code == r.Code }) {
+			out.Reasons = append(out.Reasons, api.ReasonOf(r, false))
+		}
+	}
+	return out, nil
+}
+
+// Resume implements api.Backend.
+func (d *Daemon) Resume(ctx context.Context, table string) error {
+	d.mu.Lock()
+	paused := d.engine.Table(table).State.Paused
+	d.mu.Unlock()
+	if paused == nil {
+		return api.Errorf(api.CodeRefused, "table %q is not paused", table)
+	}
+	_, err := d.ledger.Append(ctx, tier.TableResumed{Table: table, At: d.now()})
+	if errors.Is(err, tier.ErrRefused) {
+		return api.Errorf(api.CodeRefused, "%v", err)
+	}
+	if err != nil {
+		d.die(err)
+		return err
+	}
+	d.log.Info("resumed", "table", table)
+	d.step(engine.Resumed{Table: table})
+	return nil
+}
+
+// Reload implements api.Backend.
+func (d *Daemon) Reload(context.Context) error {
+	if err := d.reloadGeneration(); err != nil {
+		return api.Errorf(api.CodeConfig, "%v", err)
+	}
+	return nil
+}

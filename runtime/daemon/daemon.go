@@ -1,0 +1,323 @@
+// Package daemon runs tierd: it owns the goroutines, the clock, the metrics and the log lines, and
+// joins the engine, the executor and the adapters.
+//
+// One mutex guards the engine. Scanners, workers and the ticker call step, which takes it, hands one
+// event in and starts the effects that come out on bounded workers. Nothing else decides anything.
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	thanos "github.com/thanos-io/objstore"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/offsets"
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/audit"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Options are what a run needs from the command. All fields but NoDelete and Progress are required.
+type Options struct {
+	ConfigPath string
+	Host       config.Host
+	// Bucket makes the client of the object store. It is handed in so that only the commands link
+	// the providers.
+	Bucket   func(ctx context.Context, b config.Bucket, log *slog.Logger) (thanos.Bucket, error)
+	Log      *slog.Logger
+	Registry *prometheus.Registry
+	Version  string
+	Now      func() time.Time
+	NoDelete bool
+	// Progress is told after each step how far a run is; nil where nobody looks.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	UncopiedSegments, UncopiedBytes int64
+	CopiedSegments, CopiedBytes     int64
+	DeletedSegments, DeletedBytes   int64
+}
+
+// Daemon is one running tierd.
+type Daemon struct {
+	opts      Options
+	log       *slog.Logger
+	startedAt time.Time
+	running   bool // false for a snapshot, which only reads
+	metrics   *metrics
+
+	lock    *dirLock
+	reserve *reserve
+	ledger  *offsets.Ledger
+	audit   *audit.Log
+	store   *objstore.Store
+	bucket  thanos.Bucket
+	sources []*source
+	exec    *exec.Executor
+	pool    *pool
+	done    counts
+	work    context.Context // of the effects; canceled when a stop has waited long enough
+
+	gen      atomic.Pointer[generation]
+	reloadMu sync.Mutex
+	reload   atomic.Pointer[string] // why the last reload was refused
+	pause    atomic.Pointer[tier.Reason]
+	ready    atomic.Bool
+	stopping atomic.Bool
+	fatal    chan error
+	nudge    chan struct{} // the engine's next due time may have changed
+
+	mu     sync.Mutex // guards engine
+	engine *engine.Engine
+}
+
+// source is one configured source with what the daemon remembers of its scans.
+type source struct {
+	config.Source
+	dir       *logdir.Source
+	rescan    chan struct{}
+	mu        sync.Mutex // guards what follows
+	scannedAt time.Time
+	logs      int
+	trouble   *tier.Reason
+	problems  []tier.Problem
+}
+
+// now is the wall time as the core counts it.
+func (d *Daemon) now() tier.Time { return tier.TimeOf(d.opts.Now()) }
+
+// step hands one event to the engine and starts what comes out. While the daemon stops, nothing new
+// is started: what was not begun is as if it had never been thought of.
+func (d *Daemon) step(ev engine.Event) {
+	d.mu.Lock()
+	effects := d.engine.Step(d.now(), ev)
+	d.mu.Unlock()
+	if d.stopping.Load() {
+		return
+	}
+	for _, f := range effects {
+		d.pool.run(d.work, f)
+	}
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// tick lets the engine see time pass, when something is due and at least once per interval.
+func (d *Daemon) tick(ctx context.Context) error {
+	for {
+		d.tend()
+		d.step(engine.Tick{})
+		wait := d.gen.Load().config.Interval
+		d.mu.Lock()
+		due, ok := d.engine.NextDue()
+		d.mu.Unlock()
+		if ok {
+			wait = min(wait, max(due.Sub(d.now()), time.Millisecond))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-d.nudge:
+			// A burst of results needs one look at the next due time, not one each.
+			timer.Reset(min(wait, 50*time.Millisecond))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			case <-timer.C:
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+// tend looks at the pause file and the disk.
+func (d *Daemon) tend() {
+	c := d.gen.Load().config
+	var why *tier.Reason
+	switch _, err := os.Lstat(c.Limits.PauseFile); {
+	case d.stopping.Load():
+		why = &tier.Reason{Code: tier.CodePaused, Text: "tierd is stopping"}
+	case d.opts.NoDelete:
+		why = &tier.Reason{Code: tier.CodeNoDelete, Text: "started with --no-delete"}
+	case err == nil:
+		why = &tier.Reason{Code: tier.CodePaused,
+			Text: "the pause file is there; remove it to let deletions go on: " + c.Limits.PauseFile}
+	case !errors.Is(err, fs.ErrNotExist):
+		why = &tier.Reason{Code: tier.CodePaused, Text: "the pause file cannot be looked for: " +
+			err.Error()}
+	}
+	if before := d.pause.Swap(why); (before == nil) != (why == nil) ||
+		before != nil && *before != *why {
+		if why != nil {
+			d.log.Warn("deletions are paused", "code", why.Code, "why", why.Text)
+		} else if before != nil {
+			d.log.Info("deletions go on")
+		}
+		d.step(engine.Paused{Reason: why})
+	}
+	d.tendReserve()
+}
+
+func (d *Daemon) tendReserve() {
+	_, free, err := disk(d.gen.Load().config.DataDir)
+	if err != nil {
+		d.log.Error("look at the disk", "err", err)
+		return
+	}
+	changed, err := d.reserve.tend(free)
+	switch {
+	case err != nil:
+		d.log.Error("tend the reserve", "err", err)
+	case changed && d.reserve.held:
+		d.log.Info("the reserve is taken again", "free_bytes", free)
+	case changed:
+		d.log.Error("the disk of data_dir is full: the reserve was released, so that ledger and "+
+			"audit can go on", "free_bytes", free)
+	}
+	if d.reserve.held {
+		d.metrics.reserveHeld.Set(1)
+	} else {
+		d.metrics.reserveHeld.Set(0)
+	}
+}
+
+// notPaused is asked by the gate for each deletion.
+func (d *Daemon) notPaused(g *generation) tier.Truth {
+	if d.stopping.Load() || d.opts.NoDelete {
+		return tier.No
+	}
+	// Not the last look's answer: whoever touches the file wants the next deletion stopped.
+	if _, err := os.Lstat(g.config.Limits.PauseFile); !errors.Is(err, fs.ErrNotExist) {
+		return tier.No
+	}
+	if age := g.config.Policies.MaxAge; age > 0 && d.opts.Now().Sub(g.loadedAt) > age {
+		return tier.No
+	}
+	return tier.Yes
+}
+
+func (d *Daemon) node() gate.NodeFacts {
+	name, _ := os.Hostname()
+	used, free, err := disk(d.gen.Load().config.DataDir)
+	if err != nil {
+		d.log.Error("look at the disk", "err", err)
+	}
+	return gate.NodeFacts{Name: name, DiskUsedBytes: used, DiskFreeBytes: free}
+}
+
+// newAttempt makes a random id. The operating system's source does not fail.
+func newAttempt() tier.AttemptID {
+	var id tier.AttemptID
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+// die ends the process: nothing is known to be durable any more.
+func (d *Daemon) die(err error) {
+	select {
+	case d.fatal <- err:
+	default:
+	}
+}
+
+// Reload loads configuration, policies and data as one generation. On an error the one that runs
+// stays in force.
+func (d *Daemon) reloadGeneration() error {
+	d.reloadMu.Lock()
+	defer d.reloadMu.Unlock()
+	old := d.gen.Load()
+	g, err := d.loadGeneration(old.number + 1)
+	if err == nil {
+		if key := fixed(old.config, g.config); key != "" {
+			err = fmt.Errorf("%s changed: only a restart can do that", key)
+		}
+	}
+	if err != nil {
+		text := err.Error()
+		d.reload.Store(&text)
+		d.metrics.reloadOK.Set(0)
+		d.log.Error("reload refused; the running generation stays", "generation", old.number,
+			"err", err)
+		return err
+	}
+	d.reload.Store(nil)
+	d.enforce(g)
+	d.step(engine.Reconfigured{Settings: g.settings()})
+	d.log.Info("reloaded", "generation", g.number, "policy_digest", g.policies.Digest())
+	return nil
+}
+
+// enforce puts a generation in force for the executor.
+func (d *Daemon) enforce(g *generation) {
+	d.gen.Store(g)
+	d.metrics.generation.Set(float64(g.number))
+	d.metrics.reloaded.Set(float64(g.loadedAt.Unix()))
+	d.metrics.reloadOK.Set(1)
+}
+
+// result writes the log line of an effect that ended. Failures are repeated by the engine, with
+// backoff, so each is worth one line.
+func (d *Daemon) result(f engine.Effect, r engine.Result, took time.Duration) {
+	d.metrics.ended(f, r, took)
+	d.done.add(f, r)
+	switch r := r.(type) {
+	case engine.Failed:
+		d.log.Warn("effect failed", "effect", effectName(f), "code", r.Reason.Code,
+			"why", r.Reason.Text)
+	case engine.Copied:
+		d.log.Info("copied", "what", effectName(f), "bytes", r.Remote.Bytes,
+			"copied_offset", r.Offset, "took", took.Round(time.Millisecond))
+	case engine.Deleted:
+		log := f.(engine.Delete).Log
+		for _, s := range r.Gone {
+			d.log.Info("deleted", "log", log.String(), "segment", s.Range.String(), "bytes", s.Bytes)
+		}
+		if r.Kept != nil {
+			for _, why := range r.Kept.Reasons {
+				d.log.Debug("kept", "log", log.String(), "segment", r.Kept.Segment.Range.String(),
+					"code", why.Code, "why", why.Text, "rule", why.Rule)
+			}
+		}
+	case engine.HoleDone:
+		d.log.Error("offsets are in neither tier; a hole is recorded", "log",
+			f.(engine.RecordHole).Log.String(), "range", r.Hole.Range.String(), "cause", r.Hole.Cause)
+	}
+	d.progress()
+}
+
+func (d *Daemon) executor() *exec.Executor {
+	byName := make(map[string]exec.Source, len(d.sources))
+	for _, s := range d.sources {
+		byName[s.Name] = s.dir
+	}
+	return exec.New(exec.Config{
+		Ledger: d.ledger, Store: d.store, Audit: d.audit,
+		Source:     func(name string) exec.Source { return byName[name] },
+		Generation: func() *exec.Generation { return d.gen.Load().exec },
+		Now:        d.now, NewAttempt: newAttempt,
+		Trouble: func(p tier.Problem) {
+			d.log.Warn("source", "path", p.Path, "code", p.Code, "why", p.Text)
+		},
+	})
+}

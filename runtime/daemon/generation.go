@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// The pace of retries and of asking a denial again.
+const (
+	backoffMin = time.Second
+	backoffMax = 5 * time.Minute
+	askAgain   = 5 * time.Minute
+)
+
+// deleters is how many logs may be deleting at one time, each of another table.
+const deleters = 4
+
+// generation is everything that takes effect together: configuration, policies and their data.
+type generation struct {
+	number   uint64
+	loadedAt time.Time
+	config   *config.Config
+	policies *rego.Set
+	exec     *exec.Generation
+}
+
+// loadGeneration reads and compiles a generation, as a whole or not at all.
+func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
+	files, err := config.LoadGeneration(d.opts.ConfigPath, d.opts.Host)
+	if err != nil {
+		return nil, err
+	}
+	set, err := compile(files)
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{number: number, loadedAt: d.opts.Now(), config: files.Config, policies: set}
+	g.exec = &exec.Generation{
+		Table:     files.Config.Table,
+		Gate:      gate.New(set),
+		Brake:     files.Config.Limits.Brake(),
+		Tolerance: tier.Time(files.Config.Limits.ClockTolerance),
+		Verify:    files.Config.Copy.Verify,
+		NotPaused: func() tier.Truth { return d.notPaused(g) },
+		Node:      d.node,
+	}
+	return g, nil
+}
+
+// Check loads the configuration and compiles the policies, and does nothing else.
+func Check(path string, host config.Host) (*config.Config, *rego.Set, error) {
+	files, err := config.LoadGeneration(path, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := compile(files)
+	return files.Config, set, err
+}
+
+func compile(files *config.Generation) (*rego.Set, error) {
+	modules := make([]rego.Module, len(files.Policies))
+	for i, p := range files.Policies {
+		modules[i] = rego.Module{Path: p.Path, Source: p.Content}
+	}
+	data := map[string]any{}
+	from := map[string]string{}
+	for _, f := range files.Data {
+		var document map[string]any
+		if err := yaml.Unmarshal(f.Content, &document); err != nil {
+			return nil, fmt.Errorf("%s: want a document of keys and values: %w", f.Path, err)
+		}
+		for key, value := range document {
+			if first, taken := from[key]; taken {
+				return nil, fmt.Errorf("%s: the key %q stands in %s already", f.Path, key, first)
+			}
+			data[key], from[key] = value, f.Path
+		}
+	}
+	return rego.Load(modules, data, rego.Options{})
+}
+
+// settings is the generation as the engine needs it.
+func (g *generation) settings() engine.Settings {
+	c := g.config
+	ways := make(map[string]tier.LocalDelete, len(c.Sources))
+	for _, s := range c.Sources {
+		ways[s.Name] = s.LocalDelete
+	}
+	return engine.Settings{
+		Generation: g.number,
+		Table:      c.Table,
+		LocalDelete: func(source string) tier.LocalDelete {
+			if way, ok := ways[source]; ok {
+				return way
+			}
+			return tier.LocalDeleteNever
+		},
+		Workers:    c.Copy.Workers,
+		Deleters:   deleters,
+		Brake:      c.Limits.Brake(),
+		Tolerance:  tier.Time(c.Limits.ClockTolerance),
+		HoldMax:    tier.Time(c.Copy.HoldMax),
+		AskAgain:   tier.Time(askAgain),
+		Backoff:    engine.Backoff{Min: tier.Time(backoffMin), Max: tier.Time(backoffMax)},
+		ExpireRule: g.policies.Expires(),
+	}
+}
+
+// fixed says which keys differ that only a restart can change; empty if none does.
+func fixed(a, b *config.Config) string {
+	switch {
+	case a.DataDir != b.DataDir:
+		return "data_dir"
+	case string(a.Bucket.YAML) != string(b.Bucket.YAML):
+		return "bucket"
+	case a.HTTP != b.HTTP:
+		return "http"
+	case a.Copy.Workers != b.Copy.Workers:
+		return "copy.workers"
+	case len(a.Sources) != len(b.Sources):
+		return "sources"
+	}
+	for i := range a.Sources {
+		x, y := a.Sources[i], b.Sources[i]
+		x.Place, y.Place = config.Place{}, config.Place{}
+		if x != y {
+			return "sources"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,217 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// metrics are all of tierd's own. Their names stand here and in docs/metrics.md; labels go by table
+// at most. Gauges are read from the engine at each scrape, so that a lag is shown also while
+// everything fails.
+type metrics struct {
+	copied, copiedBytes   *prometheus.CounterVec
+	deleted, deletedBytes *prometheus.CounterVec
+	decisions             *prometheus.CounterVec
+	effects               *prometheus.HistogramVec
+	failures              *prometheus.CounterVec
+	inFlight              *prometheus.GaugeVec
+	lastSuccess           *prometheus.GaugeVec
+	sourceTrouble         *prometheus.GaugeVec
+	generation            prometheus.Gauge
+	reloaded              prometheus.Gauge
+	reloadOK              prometheus.Gauge
+	reserveHeld           prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tierd_" + name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tierd_" + name, Help: help}, labels)
+		r.MustRegister(g)
+		return g
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "tierd_" + name, Help: help})
+		r.MustRegister(g)
+		return g
+	}
+	m := &metrics{
+		copied:       counter("copied_segments_total", "Segments copied to the store.", "table"),
+		copiedBytes:  counter("copied_bytes_total", "Bytes of the segments copied.", "table"),
+		deleted:      counter("deleted_segments_total", "Segments deleted.", "table", "action"),
+		deletedBytes: counter("deleted_bytes_total", "Bytes of the segments deleted.", "table", "action"),
+		decisions: counter("gate_decisions_total",
+			"Answers of the gate: to a deletion, by verdict, code and deciding rule.",
+			"action", "verdict", "code", "rule"),
+		failures: counter("effect_failures_total", "Effects that did not do what they should.",
+			"effect", "code"),
+		inFlight: gauges("effects_in_flight", "Effects under way.", "effect"),
+		lastSuccess: gauges("task_last_success_timestamp_seconds",
+			"When a task last succeeded, in seconds since the Unix epoch.", "task"),
+		sourceTrouble: gauges("source_trouble",
+			"1 while a source is vanished, empty or unreadable and nothing of it is decided.", "source"),
+		generation:  gauge("config_generation", "Number of the generation in force."),
+		reloaded:    gauge("config_load_timestamp_seconds", "When the generation in force was loaded."),
+		reloadOK:    gauge("config_last_reload_successful", "1 if the last reload took effect."),
+		reserveHeld: gauge("reserve_held", "1 while the reserve for a full disk is held."),
+	}
+	m.effects = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "tierd_effect_seconds",
+		Help: "How long effects took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)},
+		[]string{"effect"})
+	r.MustRegister(m.effects)
+	return m
+}
+
+func (m *metrics) begun(f engine.Effect) {
+	m.inFlight.WithLabelValues(effectKind(f)).Inc()
+}
+
+func (m *metrics) ended(f engine.Effect, r engine.Result, took time.Duration) {
+	kind := effectKind(f)
+	m.inFlight.WithLabelValues(kind).Dec()
+	m.effects.WithLabelValues(kind).Observe(took.Seconds())
+	if failed, ok := r.(engine.Failed); ok {
+		m.failures.WithLabelValues(kind, string(failed.Reason.Code)).Inc()
+		return
+	}
+	m.lastSuccess.WithLabelValues(kind).SetToCurrentTime()
+	switch r := r.(type) {
+	case engine.Copied:
+		if f, ok := f.(engine.Copy); ok {
+			m.copied.WithLabelValues(f.Log.Table).Inc()
+			m.copiedBytes.WithLabelValues(f.Log.Table).Add(float64(r.Remote.Bytes))
+		}
+	case engine.Deleted:
+		f := f.(engine.Delete)
+		for _, s := range r.Gone {
+			m.deleted.WithLabelValues(f.Log.Table, string(f.Action)).Inc()
+			m.deletedBytes.WithLabelValues(f.Log.Table, string(f.Action)).Add(float64(s.Bytes))
+		}
+		m.decided(f.Action, r)
+	}
+}
+
+func (m *metrics) decided(a tier.Action, r engine.Deleted) {
+	if n := len(r.Gone); n > 0 {
+		m.decisions.WithLabelValues(string(a), "delete", string(tier.CodeAllowed), "").Add(float64(n))
+	}
+	if r.Kept != nil {
+		for _, why := range r.Kept.Reasons {
+			m.decisions.WithLabelValues(string(a), "keep", string(why.Code), why.Rule).Inc()
+		}
+	}
+}
+
+func effectKind(f engine.Effect) string {
+	switch f.(type) {
+	case engine.Open:
+		return "open"
+	case engine.Copy:
+		return "copy"
+	case engine.Resolve:
+		return "resolve"
+	case engine.Delete:
+		return "delete"
+	case engine.RecordHole:
+		return "record_hole"
+	case engine.Publish:
+		return "publish"
+	case engine.Checkpoint:
+		return "checkpoint"
+	default:
+		return "pause"
+	}
+}
+
+// tableMetrics turns the engine's tallies into gauges.
+type tableMetrics struct {
+	read func() ([]engine.Tally, tier.Time)
+	desc []tableGauge
+}
+
+type tableGauge struct {
+	desc  *prometheus.Desc
+	value func(t *engine.Tally, now tier.Time) float64
+}
+
+func newTableMetrics(read func() ([]engine.Tally, tier.Time)) *tableMetrics {
+	m := &tableMetrics{read: read}
+	add := func(name, help string, value func(t *engine.Tally, now tier.Time) float64) {
+		m.desc = append(m.desc, tableGauge{value: value,
+			desc: prometheus.NewDesc("tierd_"+name, help, []string{"table"}, nil)})
+	}
+	plain := func(name, help string, value func(t *engine.Tally) int64) {
+		add(name, help, func(t *engine.Tally, _ tier.Time) float64 { return float64(value(t)) })
+	}
+	plain("logs", "Logs of the table.", func(t *engine.Tally) int64 { return t.Logs })
+	plain("blocked_logs", "Logs of which nothing is decided; status says why.",
+		func(t *engine.Tally) int64 { return t.Blocked })
+	plain("local_segments", "Segments on local disk.",
+		func(t *engine.Tally) int64 { return t.Local.Segments })
+	plain("local_bytes", "Bytes on local disk.", func(t *engine.Tally) int64 { return t.Local.Bytes })
+	plain("remote_segments", "Segments in the store.",
+		func(t *engine.Tally) int64 { return t.Remote.Segments })
+	plain("remote_bytes", "Bytes in the store, each segment counted once.",
+		func(t *engine.Tally) int64 { return t.Remote.Bytes })
+	plain("copy_lag_segments", "Closed segments that are not copied yet.",
+		func(t *engine.Tally) int64 { return t.Uncopied.Segments })
+	plain("copy_lag_bytes", "Bytes of closed segments that are not copied yet.",
+		func(t *engine.Tally) int64 { return t.Uncopied.Bytes })
+	add("copy_lag_seconds", "Age of the oldest closed segment that is not copied yet.",
+		func(t *engine.Tally, now tier.Time) float64 { return secondsSince(t.OldestLag, now) })
+	plain("delete_lag_segments", "Copied local segments that are over their limits and still there.",
+		func(t *engine.Tally) int64 { return t.Overdue.Segments })
+	plain("delete_lag_bytes", "Bytes of copied local segments over their limits.",
+		func(t *engine.Tally) int64 { return t.Overdue.Bytes })
+	add("delete_lag_seconds", "For how long the oldest of them has been over its limit.",
+		func(t *engine.Tally, now tier.Time) float64 { return secondsSince(t.OldestDue, now) })
+	plain("quarantined_segments", "Damaged segments, each blocking its log.",
+		func(t *engine.Tally) int64 { return t.Quarantined })
+	plain("holes", "Ranges of offsets that are in neither tier.",
+		func(t *engine.Tally) int64 { return t.Holes })
+	plain("hole_offsets", "Offsets that are in neither tier.",
+		func(t *engine.Tally) int64 { return t.HoleOffsets })
+	plain("tier_epoch", "The table's tier epoch.", func(t *engine.Tally) int64 { return int64(t.Epoch) })
+	add("paused", "1 while deletions of the table are paused by its brake.",
+		func(t *engine.Tally, _ tier.Time) float64 {
+			if t.Paused {
+				return 1
+			}
+			return 0
+		})
+	return m
+}
+
+// secondsSince is never negative, whatever the clock does.
+func secondsSince(t, now tier.Time) float64 {
+	if t == 0 || now < t {
+		return 0
+	}
+	return now.Sub(t).Seconds()
+}
+
+// Describe implements prometheus.Collector.
+func (m *tableMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, g := range m.desc {
+		out <- g.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *tableMetrics) Collect(out chan<- prometheus.Metric) {
+	tallies, now := m.read()
+	for i := range tallies {
+		for _, g := range m.desc {
+			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue,
+				g.value(&tallies[i], now), tallies[i].Table)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/deadline"
+	"github.com/tierd/tierd/objstore/limit"
+	"github.com/tierd/tierd/objstore/retry"
+	"github.com/tierd/tierd/offsets"
+	"github.com/tierd/tierd/runtime/audit"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// The names in data_dir, beside "lock", "reserve" and the socket.
+const (
+	ledgerFile = "ledger.db"
+	auditDir   = "audit"
+)
+
+// readersWait is how long a starting daemon waits for reading commands to finish their snapshot.
+const readersWait = 10 * time.Second
+
+// open makes everything ready that a run needs, in the order in which one thing relies on another:
+// configuration and policies, the lock, ledger, audit log, store, sources; and restores the engine.
+// Nothing is decided before Started.
+func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
+	d := newDaemon(opts)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	g, err := d.loadGeneration(1)
+	if err != nil {
+		return nil, err
+	}
+	d.enforce(g)
+	c := g.config
+	if err := os.MkdirAll(filepath.Join(c.DataDir, auditDir), 0o700); err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	if d.lock, err = lockDir(c.DataDir); err != nil {
+		return nil, err
+	}
+	d.reserve = openReserve(c.DataDir)
+	d.tendReserve()
+	if err := d.openLedger(c, false); err != nil {
+		return nil, err
+	}
+	dir, err := vfs.OpenOS(filepath.Join(c.DataDir, auditDir))
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if d.audit, err = audit.Open(dir, audit.Options{}); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	if err := d.openStore(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := d.openSources(c); err != nil {
+		return nil, err
+	}
+	return d, d.restore()
+}
+
+// openSnapshot reads what lies in data_dir and looks at the sources, for commands where no daemon
+// runs. It takes no lock but the ledger's shared one, and changes nothing.
+func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
+	d := newDaemon(opts)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	g, err := d.loadGeneration(1)
+	if err != nil {
+		return nil, err
+	}
+	d.enforce(g)
+	if err := d.openLedger(g.config, true); err != nil {
+		return nil, err
+	}
+	if err := d.openStore(ctx, g.config); err != nil {
+		return nil, err
+	}
+	if err := d.openSources(g.config); err != nil {
+		return nil, err
+	}
+	if err := d.restore(); err != nil {
+		return nil, err
+	}
+	// Without Started the engine emits no effect, and nothing is shown as under way.
+	_, err = d.scanAll(ctx)
+	return d, err
+}
+
+func newDaemon(opts Options) *Daemon {
+	d := &Daemon{opts: opts, log: opts.Log, startedAt: opts.Now(), engine: engine.New(),
+		metrics: newMetrics(opts.Registry), fatal: make(chan error, 1),
+		nudge: make(chan struct{}, 1), work: context.Background()}
+	opts.Registry.MustRegister(newTableMetrics(func() ([]engine.Tally, tier.Time) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.engine.Tallies(), d.now()
+	}))
+	return d
+}
+
+func (d *Daemon) openLedger(c *config.Config, readOnly bool) error {
+	m, err := offsets.OpenBolt(filepath.Join(c.DataDir, ledgerFile), offsets.BoltOptions{
+		ReadOnly: readOnly, LockWait: readersWait,
+		NewID: func() (id [16]byte) {
+			_, _ = rand.Read(id[:])
+			return id
+		}})
+	if err != nil {
+		return err
+	}
+	d.ledger, err = offsets.Open(m)
+	return err
+}
+
+func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
+	raw, err := d.opts.Bucket(ctx, c.Bucket, d.log)
+	if err != nil {
+		return fmt.Errorf("bucket: %w", err)
+	}
+	d.bucket = raw
+	// What a worker sends at the configured rate must never look like a hang.
+	slowest := int64(bytesPerSecondMin)
+	if rate := c.Copy.BytesPerSecond; rate > 0 {
+		slowest = max(min(slowest, rate/int64(4*c.Copy.Workers)), 1)
+	}
+	bounded, err := deadline.Wrap(raw, deadline.Options{Call: c.Copy.Timeout, BytesPerSecond: slowest})
+	if err != nil {
+		return err
+	}
+	repeated, err := retry.Wrap(bounded, retry.Options{Attempts: 5, Base: 100 * time.Millisecond,
+		Max: 5 * time.Second, Total: c.Copy.Timeout, Now: time.Now, Sleep: retry.Sleep,
+		Rand: mathrand.Float64})
+	if err != nil {
+		return err
+	}
+	limiter, err := limit.New(c.Copy.BytesPerSecond, time.Now, retry.Sleep)
+	if err != nil {
+		return err
+	}
+	d.store, err = objstore.New(limit.Wrap(repeated, limiter), d.ledger.ID())
+	return err
+}
+
+func (d *Daemon) openSources(c *config.Config) error {
+	table := func(name string) (tier.Table, bool) { return d.gen.Load().config.Table(name) }
+	for _, cs := range c.Sources {
+		s, err := openSource(cs, table)
+		if err != nil {
+			return err
+		}
+		d.sources = append(d.sources, s)
+	}
+	d.exec = d.executor()
+	d.pool = newPool(d.exec, c.Copy.Workers, deleters)
+	d.pool.timeout = func() time.Duration { return d.gen.Load().config.Copy.Timeout }
+	d.pool.post, d.pool.fatal = d.step, d.die
+	d.pool.begun, d.pool.ended = d.metrics.begun, d.result
+	return nil
+}
+
+// restore gives the engine all that the ledger holds, before the first decision.
+func (d *Daemon) restore() error {
+	d.step(engine.Reconfigured{Settings: d.gen.Load().settings()})
+	err := d.ledger.RestoreTables(func(t tier.TableState) error {
+		d.step(engine.RestoredTable{State: t})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.ledger.Restore(func(s tier.LogState, copies []tier.Remote, a []tier.Attempt) error {
+		d.step(engine.Restored{State: s, Copies: copies, Attempts: a})
+		return nil
+	})
+}
+
+// close gives everything back that was opened; the lock last.
+func (d *Daemon) close() error {
+	var errs []error
+	for _, s := range d.sources {
+		errs = append(errs, s.dir.Close())
+	}
+	if d.bucket != nil {
+		errs = append(errs, d.bucket.Close())
+	}
+	if d.audit != nil {
+		errs = append(errs, d.audit.Close())
+	}
+	if d.ledger != nil {
+		errs = append(errs, d.ledger.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	return errors.Join(errs...)
+}

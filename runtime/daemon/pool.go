@@ -1,0 +1,154 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// smallSlots bounds the effects that are neither copies nor deletions: records and manifest
+// objects. Many at once are welcome, since the ledger commits what comes together as one.
+const smallSlots = 64
+
+// bytesPerSecondMin is the slowest transfer that is not yet taken for a hang.
+const bytesPerSecondMin = 256 << 10
+
+// pool performs effects on goroutines, each kind in its own bounded slots. A call that does not
+// come back is given up: its effect is answered as unknown, and it keeps its slot until it ends, so
+// that hung calls can never pile up.
+type pool struct {
+	x       *exec.Executor
+	timeout func() time.Duration // of one call of the store
+	post    func(engine.Event)
+	fatal   func(error)
+	begun   func(engine.Effect)
+	ended   func(engine.Effect, engine.Result, time.Duration)
+
+	small, copies, deletes chan struct{}
+	wg                     sync.WaitGroup
+}
+
+func newPool(x *exec.Executor, copies, deletes int) *pool {
+	return &pool{x: x, small: make(chan struct{}, smallSlots),
+		copies: make(chan struct{}, copies), deletes: make(chan struct{}, deletes)}
+}
+
+// run starts the effect and returns at once. Its result is posted, unless ctx ends first.
+func (p *pool) run(ctx context.Context, f engine.Effect) {
+	slots := p.slots(f)
+	p.wg.Go(func() {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		p.perform(ctx, f, func() { <-slots })
+	})
+}
+
+func (p *pool) slots(f engine.Effect) chan struct{} {
+	switch f.(type) {
+	case engine.Copy, engine.Resolve:
+		return p.copies
+	case engine.Delete:
+		return p.deletes
+	default:
+		return p.small
+	}
+}
+
+type answer struct {
+	result engine.Result
+	err    error
+}
+
+// perform does the effect on a goroutine of its own and waits for it no longer than its budget and
+// a little. release gives the slot back when the call has really ended.
+func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
+	budget := p.budget(f)
+	callCtx, cancel := context.WithTimeout(ctx, budget)
+	done := make(chan answer, 1)
+	start := time.Now()
+	p.begun(f)
+	go func() {
+		defer release()
+		defer cancel()
+		result, err := p.x.Do(callCtx, f)
+		done <- answer{result, err}
+	}()
+	patience := time.NewTimer(budget + budget/10 + time.Second)
+	defer patience.Stop()
+	select {
+	case a := <-done:
+		p.answer(f, a, time.Since(start))
+	case <-patience.C:
+		p.answer(f, p.giveUp(f), time.Since(start))
+	}
+}
+
+func (p *pool) answer(f engine.Effect, a answer, took time.Duration) {
+	if a.err != nil {
+		p.fatal(a.err)
+		return
+	}
+	p.ended(f, a.result, took)
+	p.post(engine.Finished{ID: f.EffectID(), Result: a.result})
+}
+
+// giveUp answers a call that did not come back. What it was doing is resolved by looking; whatever
+// it does later is refused, by the ledger for a copy, and by its ended context for a deletion.
+func (p *pool) giveUp(f engine.Effect) answer {
+	failed := engine.Failed{Reason: tier.Reason{Code: tier.CodeUnknownOutcome,
+		Text: fmt.Sprintf("%s did not come back within %s; it is resolved by looking",
+			effectName(f), p.budget(f))}}
+	if a, ok := p.x.Attempt(f.EffectID()); ok {
+		failed.Attempt = &a
+	}
+	return answer{result: failed}
+}
+
+// budget is how long an effect may take: its calls, each with the store's timeout, and its bytes.
+func (p *pool) budget(f engine.Effect) time.Duration {
+	calls, bytes := 4, int64(0)
+	switch f := f.(type) {
+	case engine.Copy:
+		calls, bytes = 16, f.Segment.Bytes
+	case engine.Resolve:
+		calls, bytes = 16, 1<<30
+	case engine.Delete:
+		calls = 8 * len(f.Segments)
+	}
+	// Each byte may be read and sent a few times: check, upload, read back.
+	return time.Duration(calls)*p.timeout() + time.Duration(bytes/bytesPerSecondMin)*4*time.Second
+}
+
+// wait returns when every effect has ended, or when ctx is done.
+func (p *pool) wait(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		p.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+func effectName(f engine.Effect) string {
+	switch f := f.(type) {
+	case engine.Copy:
+		return fmt.Sprintf("copy of %s %s", f.Log, f.Segment.Range)
+	case engine.Resolve:
+		return fmt.Sprintf("look at the copy of %s %s", f.Log, f.Attempt.Range)
+	case engine.Delete:
+		return fmt.Sprintf("deletion of %d segments of %s", len(f.Segments), f.Log)
+	default:
+		return fmt.Sprintf("%T", f)
+	}
+}

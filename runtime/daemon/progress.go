@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"sync/atomic"
+
+	"github.com/tierd/tierd/runtime/engine"
+)
+
+// counts are what this run has done so far.
+type counts struct {
+	copiedSegments, copiedBytes   atomic.Int64
+	deletedSegments, deletedBytes atomic.Int64
+}
+
+func (c *counts) add(f engine.Effect, r engine.Result) {
+	switch r := r.(type) {
+	case engine.Copied:
+		if _, ok := f.(engine.Copy); ok {
+			c.copiedSegments.Add(1)
+			c.copiedBytes.Add(r.Remote.Bytes)
+		}
+	case engine.Deleted:
+		for _, s := range r.Gone {
+			c.deletedSegments.Add(1)
+			c.deletedBytes.Add(s.Bytes)
+		}
+	}
+}
+
+// progressNow adds what is left to what was done.
+func (d *Daemon) progressNow() Progress {
+	p := Progress{
+		CopiedSegments: d.done.copiedSegments.Load(), CopiedBytes: d.done.copiedBytes.Load(),
+		DeletedSegments: d.done.deletedSegments.Load(), DeletedBytes: d.done.deletedBytes.Load(),
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.engine.Tallies() {
+		p.UncopiedSegments += t.Uncopied.Segments
+		p.UncopiedBytes += t.Uncopied.Bytes
+	}
+	return p
+}
+
+func (d *Daemon) progress() {
+	if d.opts.Progress != nil {
+		d.opts.Progress(d.progressNow())
+	}
+}

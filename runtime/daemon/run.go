@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+)
+
+// stopDeadline is how long a stop waits for copies under way before it abandons them.
+const stopDeadline = 20 * time.Second
+
+// Serve is how a run is reached. Both may be nil.
+type Serve func(ctx context.Context, b api.Backend) error
+
+// Run runs tierd until ctx ends or something makes it unsafe to go on. serve runs beside it, with
+// the backend to answer from; it returns when its context ends. reload is a signal to load the
+// configuration anew.
+func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal) error {
+	d, err := open(ctx, opts)
+	if err != nil {
+		return err
+	}
+	d.running = true
+	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	d.work = work
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.watchFatal(ctx) })
+	g.Go(func() error { return serve(ctx, d) })
+	g.Go(func() error { return d.reloads(ctx, reload) })
+	g.Go(func() error {
+		if err := d.begin(ctx, 0); err != nil {
+			return err
+		}
+		d.ready.Store(true)
+		d.log.Info("ready", "ledger", d.ledger.ID(), "sources", len(d.sources))
+		return d.work_(ctx)
+	})
+	err = g.Wait()
+	return errors.Join(err, d.stop(abandon))
+}
+
+// work_ scans, watches and ticks until ctx ends.
+func (d *Daemon) work_(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range d.sources {
+		g.Go(func() error { return d.scans(ctx, s) })
+		g.Go(func() error { return d.watch(ctx, s) })
+	}
+	g.Go(func() error { return d.tick(ctx) })
+	return g.Wait()
+}
+
+// begin makes sure that the store is this ledger's, resolves what a crash left open, and lets the
+// engine decide from then on. It goes on trying to reach the store until ctx ends, or for retryFor
+// where that is not 0.
+func (d *Daemon) begin(ctx context.Context, retryFor time.Duration) error {
+	if err := d.own(ctx, retryFor); err != nil {
+		return err
+	}
+	settler := func(name string) exec.Settler {
+		if s := d.sourceNamed(name); s != nil {
+			return s.dir
+		}
+		return nil
+	}
+	brake := d.gen.Load().exec.Brake
+	err := exec.ResolveIntents(ctx, d.audit, d.ledger, settler, d.now, brake.Per)
+	if err != nil {
+		return err
+	}
+	d.tend()
+	d.step(engine.Started{})
+	return nil
+}
+
+// own claims the ledger's id in the store, or confirms it.
+func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
+	host := os.Getenv("TIERD_NODE")
+	if host == "" {
+		host, _ = os.Hostname()
+	}
+	owner := objstore.Owner{Ledger: d.ledger.ID(), Host: host, DataDir: d.gen.Load().config.DataDir,
+		Created: d.now()}
+	began := time.Now()
+	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
+		err := d.store.Own(ctx, owner)
+		if err == nil || errors.Is(err, objstore.ErrOtherOwner) || ctx.Err() != nil {
+			return err
+		}
+		if retryFor > 0 && time.Since(began)+pause > retryFor {
+			return fmt.Errorf("the store cannot be reached: %w", err)
+		}
+		d.log.Error("the store cannot be reached; nothing is decided before", "err", err,
+			"again_in", pause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// watchFatal ends the run when nothing is known to be durable any more. The reserve is given up, so
+// that the next start has room if a full disk was the cause.
+func (d *Daemon) watchFatal(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-d.fatal:
+		d.stopping.Store(true)
+		if _, free, derr := disk(d.gen.Load().config.DataDir); derr == nil && free < reserveBytes {
+			_ = d.reserve.release()
+		}
+		return err
+	}
+}
+
+func (d *Daemon) reloads(ctx context.Context, signals <-chan os.Signal) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-signals:
+			_ = d.reloadGeneration() // it says so itself
+		}
+	}
+}
+
+// stop lets copies under way finish, abandons them when that takes too long, and gives everything
+// back. No deletion begins once it has been called.
+func (d *Daemon) stop(abandon func()) error {
+	d.ready.Store(false)
+	d.stopping.Store(true)
+	d.log.Info("stopping")
+	patience, cancel := context.WithTimeout(context.Background(), stopDeadline)
+	defer cancel()
+	d.pool.wait(patience)
+	abandon()
+	last, cancelLast := context.WithTimeout(context.Background(), stopDeadline/4)
+	defer cancelLast()
+	d.pool.wait(last)
+	return d.close()
+}

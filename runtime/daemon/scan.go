@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// rescanPause bounds how often changes that are watched lead to a scan: a busy log changes with
+// every append.
+const rescanPause = time.Second
+
+// watchedDirsMax bounds how many directories of one source are watched; the system's own limit is
+// often 8192 for all of a user's programs.
+const watchedDirsMax = 4096
+
+// openSource makes the adapter of a configured source. It does not look at the directory.
+func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source, error) {
+	cfg := logdir.Config{
+		Name: c.Name, Layout: c.Layout, LocalDelete: c.LocalDelete,
+		Root:        func() (vfs.Dir, error) { return vfs.OpenOS(c.Path) },
+		Next:        logdir.Next(c.Next),
+		ClosedAfter: c.ClosedAfter,
+		Compacted: func(name string) tier.Truth {
+			t, _ := table(name)
+			return t.Compacted
+		},
+	}
+	if c.Pattern != "" {
+		re, err := regexp.Compile(c.Pattern)
+		if err != nil {
+			return nil, fmt.Errorf("source %s: pattern: %w", c.Name, err)
+		}
+		cfg.Pattern = re
+	}
+	if c.Layout == tier.LayoutKafka && c.LocalDelete == tier.LocalDeleteUnlink {
+		cfg.Lock = logdir.NewFileLock(c.Path)
+	}
+	dir, err := logdir.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &source{Source: c, dir: dir, rescan: make(chan struct{}, 1)}, nil
+}
+
+// scan looks at the source once and tells the engine. It reports whether anything was new.
+func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) {
+	res, err := s.dir.Scan(ctx, d.now())
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	before := s.trouble
+	s.trouble, s.problems, s.logs = res.Trouble, res.Problems, len(res.Logs)
+	if res.Trouble == nil {
+		s.scannedAt = d.opts.Now()
+	}
+	s.mu.Unlock()
+	d.reportScan(s, before, res)
+	for _, scan := range res.Scans {
+		d.step(engine.Scanned{Scan: scan})
+	}
+	d.step(engine.SourceScanned{Source: s.Name, Logs: res.Logs, Trouble: res.Trouble})
+	return len(res.Scans) > 0, nil
+}
+
+// reportScan writes what changed to the log, once, and sets the metrics.
+func (d *Daemon) reportScan(s *source, before *tier.Reason, res logdir.Result) {
+	if res.Trouble != nil {
+		d.metrics.sourceTrouble.WithLabelValues(s.Name).Set(1)
+		if before == nil || *before != *res.Trouble {
+			d.log.Error("source in trouble; nothing of it is decided", "source", s.Name,
+				"code", res.Trouble.Code, "why", res.Trouble.Text)
+		}
+		return
+	}
+	d.metrics.sourceTrouble.WithLabelValues(s.Name).Set(0)
+	d.metrics.lastSuccess.WithLabelValues("scan").SetToCurrentTime()
+	if before != nil {
+		d.log.Info("the source is back", "source", s.Name)
+	}
+	for _, scan := range res.Scans {
+		for _, p := range scan.Problems {
+			d.log.Warn("source", "log", scan.Log.String(), "path", p.Path, "code", p.Code, "why", p.Text)
+		}
+	}
+}
+
+// scans looks at the source now, at each interval, and when its watched files change.
+func (d *Daemon) scans(ctx context.Context, s *source) error {
+	for {
+		if _, err := d.scan(ctx, s); err != nil && ctx.Err() == nil {
+			d.log.Error("scan", "source", s.Name, "err", err)
+		}
+		timer := time.NewTimer(d.gen.Load().config.Interval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		case <-s.rescan:
+			timer.Reset(rescanPause)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			case <-timer.C:
+			}
+		}
+	}
+}
+
+// watch asks for a rescan when files of the source change. Where the system has no watches left,
+// the interval alone serves.
+func (d *Daemon) watch(ctx context.Context, s *source) error {
+	err := logdir.NewWatcher(s.Path, watchedDirsMax).Run(ctx, func(string) {
+		select {
+		case s.rescan <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		d.log.Warn("watching ended; the source is scanned at each interval", "source", s.Name,
+			"err", err)
+	}
+	return nil
+}
+
+// scanAll looks at every source once, in the order of the configuration.
+func (d *Daemon) scanAll(ctx context.Context) (changed bool, err error) {
+	for _, s := range d.sources {
+		c, err := d.scan(ctx, s)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || c
+	}
+	return changed, nil
+}
+
+// sourceNamed returns the source with the name; nil if there is none.
+func (d *Daemon) sourceNamed(name string) *source {
+	i := slices.IndexFunc(d.sources, func(s *source) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return d.sources[i]
+}

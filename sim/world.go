@@ -1,0 +1,317 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/offsets"
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/audit"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// SourceName is the name of the world's only source, a plain one.
+const SourceName = "wal"
+
+// stepsMax bounds how many effects one Run performs: more than that is a livelock.
+const stepsMax = 100_000
+
+// ErrCrashed is what a process gives back that was stopped in the middle.
+var ErrCrashed = errors.New("the process was stopped")
+
+// Config is what a world begins with. It may be changed at any time; Reload makes it count.
+type Config struct {
+	Tables    func(name string) (tier.Table, bool)
+	Policies  *rego.Set
+	Workers   int
+	Brake     tier.Brake
+	Verify    tier.VerifyMode
+	Delete    tier.LocalDelete
+	Tolerance time.Duration
+	AskAgain  time.Duration
+	Next      logdir.Next
+}
+
+// World is everything outside the process, and the process.
+type World struct {
+	Config  Config
+	Now     tier.Time
+	Disk    *vfs.Mem
+	Objects *fault.Mem
+	Bucket  *fault.Bucket
+	Medium  *offsets.Memory
+	Paused  bool
+
+	// Trace is told of each effect with its result, in order. It may be nil.
+	Trace func(engine.Effect, engine.Result)
+	// Before is called before each effect; an error stops the process there. It may be nil.
+	Before func(engine.Effect) error
+
+	attempts   uint64
+	generation uint64
+	process    *process
+}
+
+// process is one life of tierd.
+type process struct {
+	engine *engine.Engine
+	exec   *exec.Executor
+	ledger *offsets.Ledger
+	audit  *audit.Log
+	store  *objstore.Store
+	source *logdir.Source
+	queue  []engine.Effect
+	err    error // why it ended
+}
+
+// The directories of the world's disk.
+const (
+	sourceDir = "wal"
+	auditDir  = "audit"
+)
+
+// NewWorld returns a world with an empty disk and store, and no process yet.
+func NewWorld(c Config, now tier.Time) (*World, error) {
+	w := &World{Config: c, Now: now}
+	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
+	for _, dir := range []string{sourceDir, auditDir} {
+		if err := w.Disk.Mkdir(dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Disk.Sync("."); err != nil {
+		return nil, err
+	}
+	w.Objects = fault.NewMem(func() time.Time { return w.Now.Std() })
+	w.Bucket = fault.Wrap(w.Objects, nil)
+	w.Medium = offsets.NewMemory([16]byte{1})
+	return w, nil
+}
+
+// Start begins a process on what disk, store and ledger hold, as the daemon does: it restores,
+// resolves announced deletions, and only then decides.
+func (w *World) Start() error {
+	p := &process{engine: engine.New()}
+	w.process = p
+	if err := w.open(p); err != nil {
+		p.err = err
+		return err
+	}
+	w.step(w.reconfigured())
+	err := p.ledger.RestoreTables(func(t tier.TableState) error {
+		w.step(engine.RestoredTable{State: t})
+		return nil
+	})
+	if err == nil {
+		err = p.ledger.Restore(func(s tier.LogState, c []tier.Remote, a []tier.Attempt) error {
+			w.step(engine.Restored{State: s, Copies: c, Attempts: a})
+			return nil
+		})
+	}
+	if err == nil {
+		err = exec.ResolveIntents(context.Background(), p.audit, p.ledger,
+			func(string) exec.Settler { return p.source }, w.now, w.Config.Brake.Per)
+	}
+	if err != nil {
+		p.err = err
+		return err
+	}
+	w.step(engine.Started{})
+	return nil
+}
+
+func (w *World) open(p *process) (err error) {
+	if p.ledger, err = offsets.Open(w.Medium); err != nil {
+		return err
+	}
+	dir, err := w.Disk.Sub(auditDir)
+	if err != nil {
+		return err
+	}
+	if p.audit, err = audit.Open(dir, audit.Options{}); err != nil {
+		return err
+	}
+	if p.store, err = objstore.New(w.Bucket, p.ledger.ID()); err != nil {
+		return err
+	}
+	disk := w.Disk
+	p.source, err = logdir.Open(logdir.Config{Name: SourceName, Layout: tier.LayoutPlain,
+		Root:        func() (vfs.Dir, error) { return disk.Sub(sourceDir) },
+		LocalDelete: w.Config.Delete, Next: w.Config.Next,
+		Pattern: regexp.MustCompile(logdir.DefaultPattern)})
+	if err != nil {
+		return err
+	}
+	p.exec = exec.New(exec.Config{
+		Ledger: p.ledger, Store: p.store, Audit: p.audit,
+		Source: func(name string) exec.Source {
+			if name != SourceName {
+				return nil
+			}
+			return p.source
+		},
+		Generation: w.execGeneration, Now: w.now, NewAttempt: w.newAttempt,
+	})
+	return nil
+}
+
+func (w *World) now() tier.Time { return w.Now }
+
+func (w *World) newAttempt() tier.AttemptID {
+	w.attempts++
+	var id tier.AttemptID
+	for i := range 8 {
+		id[15-i] = byte(w.attempts >> (8 * i))
+	}
+	return id
+}
+
+func (w *World) execGeneration() *exec.Generation {
+	c := &w.Config
+	return &exec.Generation{Table: c.Tables, Gate: gate.New(c.Policies), Brake: c.Brake,
+		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
+		NotPaused: func() tier.Truth { return tier.TruthOf(!w.Paused) },
+		Node:      func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
+}
+
+func (w *World) reconfigured() engine.Reconfigured {
+	w.generation++
+	c := &w.Config
+	return engine.Reconfigured{Settings: engine.Settings{
+		Generation: w.generation, Table: c.Tables,
+		LocalDelete: func(string) tier.LocalDelete { return w.Config.Delete },
+		Workers:     c.Workers, Deleters: c.Workers, Brake: c.Brake,
+		Tolerance: tier.Time(c.Tolerance), AskAgain: tier.Time(c.AskAgain),
+		Backoff:    engine.Backoff{Min: tier.Time(time.Second), Max: tier.Time(time.Minute)},
+		ExpireRule: c.Policies.Expires(),
+	}}
+}
+
+// Reload makes the changed configuration count, as one generation.
+func (w *World) Reload() { w.step(w.reconfigured()) }
+
+// SetPaused plays the pause file.
+func (w *World) SetPaused(paused bool) {
+	w.Paused = paused
+	var why *tier.Reason
+	if paused {
+		why = &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
+	}
+	w.step(engine.Paused{Reason: why})
+}
+
+// Resume plays "tierd resume".
+func (w *World) Resume(table string) error {
+	_, err := w.process.ledger.Append(context.Background(),
+		tier.TableResumed{Table: table, At: w.Now})
+	if err != nil {
+		return err
+	}
+	w.step(engine.Resumed{Table: table})
+	return nil
+}
+
+func (w *World) step(ev engine.Event) {
+	p := w.process
+	p.queue = append(p.queue, p.engine.Step(w.Now, ev)...)
+}
+
+// Advance lets time pass.
+func (w *World) Advance(d time.Duration) { w.Now = w.Now.Add(d) }
+
+// Run scans and performs until a scan brings nothing new and nothing is left to start. Effects that
+// wait for a time stay. The error is why the process ended, if it did.
+func (w *World) Run() error {
+	for steps := 0; ; {
+		changed, err := w.Scan()
+		if err != nil {
+			return err
+		}
+		w.step(engine.Tick{})
+		acted := len(w.process.queue) > 0
+		for len(w.process.queue) > 0 {
+			if steps++; steps > stepsMax {
+				return fmt.Errorf("more than %d effects in one run: a livelock", stepsMax)
+			}
+			if err := w.Perform(0); err != nil {
+				return err
+			}
+		}
+		if !changed && !acted {
+			return nil
+		}
+	}
+}
+
+// Scan looks at the source once.
+func (w *World) Scan() (changed bool, err error) {
+	p := w.process
+	if p.err != nil {
+		return false, p.err
+	}
+	res, err := p.source.Scan(context.Background(), w.Now)
+	if err != nil {
+		p.err = err
+		return false, err
+	}
+	for _, s := range res.Scans {
+		w.step(engine.Scanned{Scan: s})
+	}
+	w.step(engine.SourceScanned{Source: SourceName, Logs: res.Logs, Trouble: res.Trouble})
+	return len(res.Scans) > 0, nil
+}
+
+// Queued are the effects that were emitted and not performed.
+func (w *World) Queued() []engine.Effect { return w.process.queue }
+
+// Perform performs the i-th queued effect and feeds its result back.
+func (w *World) Perform(i int) error {
+	p := w.process
+	if p.err != nil {
+		return p.err
+	}
+	f := p.queue[i]
+	p.queue = append(p.queue[:i:i], p.queue[i+1:]...)
+	if w.Before != nil {
+		if err := w.Before(f); err != nil {
+			p.err = err
+			return err
+		}
+	}
+	r, err := p.exec.Do(context.Background(), f)
+	if err != nil {
+		p.err = err
+		return err
+	}
+	if w.Trace != nil {
+		w.Trace(f, r)
+	}
+	w.step(engine.Finished{ID: f.EffectID(), Result: r})
+	return nil
+}
+
+// Crash ends the process at once and drops what was not synced, as choose says (see vfs.Mem.Crash);
+// the store keeps what reached it.
+func (w *World) Crash(choose func(label string, n int) int) {
+	w.Disk = w.Disk.Crash(choose)
+	w.Medium = w.Medium.Crash()
+	if w.process != nil {
+		w.process.err = ErrCrashed
+	}
+}
+
+// Engine is the process's state machine, to look at.
+func (w *World) Engine() *engine.Engine { return w.process.engine }
+
+// Ledger is the process's ledger, to look at.
+func (w *World) Ledger() *offsets.Ledger { return w.process.ledger }
