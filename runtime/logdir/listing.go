@@ -1,0 +1,207 @@
+package logdir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"syscall"
+
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// layout is what differs between the kinds of sources.
+type layout interface {
+	// places lists the directories that a log of the id may lie in; more than one only where names
+	// are ambiguous.
+	places(id tier.LogID) []string
+	// group finds the segments among the files of one directory.
+	group(infos []vfs.Info) listing
+	// companions finds the files that belong to the segment whose records are in the named file.
+	companions(infos []vfs.Info, records string) []vfs.Info
+	// end is where segment i of the listing ends; false if nothing in the listing tells.
+	end(l *listing, i int) (tier.Offset, bool)
+	// exact reports whether a segment's end is its own, and not where another one begins.
+	exact() bool
+	// judge gives the segments of a listing their ends and says what they wait for.
+	judge(f *folder, at judging) tier.Scan
+}
+
+// segmentFile is one segment as its directory lists it: the file with the records, and the size of
+// all that belongs to it.
+type segmentFile struct {
+	base   tier.Offset
+	bytes  int64
+	stat   tier.Stat // of the file with the records
+	name   string    // of the file with the records
+	broken bool      // it bounds its neighbours, and is itself no segment
+}
+
+// listing is what one directory lists.
+type listing struct {
+	segments []segmentFile // ascending by base
+	subdirs  []string      // names, without those that begin with a dot
+	trashed  bool          // a trash is there
+	whole    bool          // nothing is there that hides a segment
+	problems []tier.Problem
+}
+
+func (l *listing) problem(name string, code tier.Code, format string, args ...any) {
+	l.problems = append(l.problems, problem(name, code, fmt.Sprintf(format, args...)))
+}
+
+// hide reports something that hides segments: nothing of the log is decided before it is gone.
+func (l *listing) hide(name string, code tier.Code, format string, args ...any) {
+	l.whole = false
+	l.problem(name, code, format, args...)
+}
+
+// sort orders the segments by base and marks those that claim the same one as broken.
+func (l *listing) sort() {
+	slices.SortFunc(l.segments, func(a, b segmentFile) int {
+		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.name, b.name))
+	})
+	for i := 1; i < len(l.segments); i++ {
+		a, b := &l.segments[i-1], &l.segments[i]
+		if a.base == b.base {
+			a.broken, b.broken = true, true
+			l.hide(b.name, tier.CodeDuplicateBase, "the base %d is also that of %s: neither is "+
+				"used; remove the one that is not a segment", b.base, a.name)
+		}
+	}
+}
+
+// next returns the base of the first segment that begins above that of segment i; false if none
+// does.
+func (l *listing) next(i int) (tier.Offset, bool) {
+	for j := i + 1; j < len(l.segments); j++ {
+		if l.segments[j].base > l.segments[i].base {
+			return l.segments[j].base, true
+		}
+	}
+	return 0, false
+}
+
+// segment finds the segment with the range r in a listing, and where it ends there. That is beyond
+// r where what followed it has gone, and a gap is nobody's. An error wraps tier.ErrVanished if none
+// begins there, and tier.ErrChanged if one does and ends sooner, or may still grow.
+func (s *Source) segment(l *listing, r tier.Range) (segmentFile, tier.Offset, error) {
+	i, err := l.find(r.Base)
+	if err != nil {
+		return segmentFile{}, 0, err
+	}
+	next, known := s.layout.end(l, i)
+	switch {
+	case !known:
+		err = fmt.Errorf("segment %s: %w: nothing follows it now, so it may grow", r,
+			tier.ErrChanged)
+	case next < r.Next || next > r.Next && s.layout.exact():
+		err = fmt.Errorf("segment %s: %w: it ends at %d now", r, tier.ErrChanged, next)
+	}
+	return l.segments[i], next, err
+}
+
+// find returns the index of the usable segment with the base.
+func (l *listing) find(base tier.Offset) (int, error) {
+	i, found := slices.BinarySearchFunc(l.segments, base, func(s segmentFile, b tier.Offset) int {
+		return cmp.Compare(s.base, b)
+	})
+	switch {
+	case !found:
+		return 0, fmt.Errorf("segment %d: %w", base, tier.ErrVanished)
+	case l.segments[i].broken:
+		return 0, fmt.Errorf("segment %d: several files claim its base", base)
+	}
+	return i, nil
+}
+
+// locate finds the directory of the log among its places, and lists it. An error wraps
+// tier.ErrVanished if the log is nowhere while its source is there.
+func (s *Source) locate(root vfs.Dir, id tier.LogID) (dir string, infos []vfs.Info, err error) {
+	dir = "" // no directory has this name
+	for _, place := range s.layout.places(id) {
+		list, err := s.list(root, place)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("log %s: %w", id, err)
+		}
+		if !s.isLog(s.folderOf(root, place, id, list)) {
+			continue // a directory on the way to logs
+		}
+		if dir != "" {
+			return "", nil, &doubleError{id: id, a: dir, b: place}
+		}
+		dir, infos = place, list
+	}
+	if dir == "" {
+		if trouble := s.trouble(root.List(".")); trouble != nil {
+			return "", nil, fmt.Errorf("log %s: %s", id, trouble.Text)
+		}
+		return "", nil, fmt.Errorf("log %s: %w", id, tier.ErrVanished)
+	}
+	return dir, infos, nil
+}
+
+// place is the directory that the log lies in if it lies anywhere; it is looked for only where more
+// than one may be it.
+func (s *Source) place(root vfs.Dir, id tier.LogID) (string, error) {
+	if places := s.layout.places(id); len(places) == 1 {
+		return places[0], nil
+	}
+	dir, _, err := s.locate(root, id)
+	return dir, err
+}
+
+// doubleError says that one log id stands for two directories of a source.
+type doubleError struct {
+	id   tier.LogID
+	a, b string
+}
+
+// Error implements error.
+func (e *doubleError) Error() string {
+	return fmt.Sprintf("log %s: both %s and %s are that log; rename one of them", e.id, e.a, e.b)
+}
+
+// list lists the log's directory, while no drop is under way in it.
+func (s *Source) list(root vfs.Dir, dir string) ([]vfs.Info, error) {
+	lock := s.locks.of(dir)
+	lock.RLock()
+	defer lock.RUnlock()
+	return root.List(dir)
+}
+
+// infoOf finds the entry with the name in a listing, which ascends by name.
+func infoOf(infos []vfs.Info, name string) (vfs.Info, bool) {
+	i, found := slices.BinarySearchFunc(infos, name, func(i vfs.Info, n string) int {
+		return cmp.Compare(i.Name, n)
+	})
+	if !found {
+		return vfs.Info{}, false
+	}
+	return infos[i], true
+}
+
+// subdirs names the directories in a listing that a scan goes into.
+func subdirs(infos []vfs.Info) []string {
+	var names []string
+	for _, i := range infos {
+		if i.Mode.IsDir() && i.Name[0] != '.' && i.Name != "lost+found" {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// below prefixes the paths of problems that were found in dir.
+func below(dir string, problems []tier.Problem) []tier.Problem {
+	for i := range problems {
+		problems[i].Path = path.Join(dir, problems[i].Path)
+	}
+	return problems
+}
