@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/tierd/tierd/runtime/config"
+)
+
+// cli is the command line. A flag wins over its variable TIERD_*, which wins over the file.
+type cli struct {
+	Config    string `short:"c" default:"./tierd.yaml" env:"TIERD_CONFIG" help:"Configuration file."`
+	LogLevel  string `default:"info" enum:"debug,info,warn,error" env:"TIERD_LOG_LEVEL" help:"Log from this level on: ${enum}."`
+	LogFormat string `default:"text" enum:"text,json" env:"TIERD_LOG_FORMAT" help:"Form of log lines: ${enum}."`
+
+	Run        runCmd        `cmd:"" help:"Copy and delete, until told to stop or until nothing more can be done."`
+	Check      checkCmd      `cmd:"" help:"Say everything that is wrong with configuration and policies."`
+	Status     statusCmd     `cmd:"" help:"Show where every log stands, and why."`
+	Ls         lsCmd         `cmd:"" help:"List the segments of a log in both tiers."`
+	Explain    explainCmd    `cmd:"" help:"Say where an offset lies, why it is kept, and until when."`
+	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
+	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
+	Audit      auditCmd      `cmd:"" help:"Work with the deletion log."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// system is what the command has of the process.
+type system struct {
+	stdout, stderr io.Writer
+	lookupEnv      func(string) (string, bool)
+}
+
+// app is what every command runs with.
+type app struct {
+	system
+	ctx  context.Context
+	cli  *cli
+	log  *slog.Logger
+	host config.Host
+}
+
+const description = `tierd copies the closed segments of logs to an object store, keeps a durable
+record of the copied offset, and deletes local segments only on proof.
+
+Examples:
+
+    tierd check
+    tierd run --config /etc/tierd/tierd.yaml
+    tierd run --once --no-delete
+    tierd status --output json
+    tierd explain orders/0@1042`
+
+// exited ends the parser where kong wants to end the process.
+type exited int
+
+// run is the whole command: it returns the exit code.
+func run(ctx context.Context, args []string, sys system) (code int) {
+	c := &cli{}
+	parser, err := kong.New(c, kong.Name("tierd"), kong.Description(description),
+		kong.Writers(sys.stdout, sys.stderr), kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100,
+			NoAppDescFormat: true}))
+	if err != nil {
+		fmt.Fprintf(sys.stderr, "tierd: %v\n", err)
+		return exitRuntime
+	}
+	defer func() {
+		if e, ok := recover().(exited); ok {
+			code = int(e)
+		}
+	}()
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(sys.stderr, "tierd: %v\n", err)
+		if p := (*kong.ParseError)(nil); errors.As(err, &p) {
+			fmt.Fprintf(sys.stderr, "see: %s --help\n", helpFor(p.Context))
+		}
+		return exitUsage
+	}
+	c.Config = filepath.Clean(c.Config)
+	a := &app{system: sys, ctx: ctx, cli: c, log: newLogger(sys.stderr, c), host: config.OS()}
+	a.host.LookupEnv, a.host.CheckBucket = sys.lookupEnv, checkBucket
+	return a.exit(parsed.Run(a))
+}
+
+// helpFor is the command whose help is of use.
+func helpFor(c *kong.Context) string {
+	if n := c.Selected(); n != nil {
+		return n.FullPath()
+	}
+	return "tierd"
+}
+
+// newLogger makes the logger of --log-level and --log-format.
+func newLogger(w io.Writer, c *cli) *slog.Logger {
+	var level slog.Level
+	// The parser allows only words that slog knows.
+	_ = level.UnmarshalText([]byte(c.LogLevel))
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}

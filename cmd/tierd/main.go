@@ -1,0 +1,17 @@
+// Command tierd copies the closed segments of logs to an object store, and deletes local segments
+// once they are proved to be copied. docs/cli.md describes its commands.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], system{os.Stdout, os.Stderr, os.LookupEnv})
+	stop()
+	os.Exit(code)
+}

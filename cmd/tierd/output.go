@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
+
+	"github.com/tierd/tierd/runtime/api"
+)
+
+// output is the flag of every command that prints data.
+type output struct {
+	Output string `short:"o" default:"table" enum:"table,json,yaml" env:"TIERD_OUTPUT" help:"Form of what is printed: ${enum}."`
+}
+
+// print writes v as JSON or YAML, which are exact, or calls table, which is for people.
+func (o output) print(a *app, v any, table func(p *page)) error {
+	switch o.Output {
+	case "json":
+		return api.Encode(a.stdout, v)
+	case "yaml":
+		return encodeYAML(a.stdout, v)
+	}
+	p := &page{colour: a.colour()}
+	table(p)
+	_, err := p.WriteTo(a.stdout)
+	return err
+}
+
+// encodeYAML writes the JSON of v as YAML, with the keys in the same order.
+func encodeYAML(w io.Writer, v any) error {
+	var text bytes.Buffer
+	if err := api.Encode(&text, v); err != nil {
+		return err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text.Bytes(), &doc); err != nil {
+		return fmt.Errorf("print YAML: %w", err)
+	}
+	block(&doc)
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	return enc.Encode(&doc)
+}
+
+// block takes the style of JSON from the nodes. Empty lists and mappings have no other.
+func block(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		block(c)
+	}
+}
+
+// colour reports whether the output goes to a terminal that wants colours (https://no-color.org).
+func (a *app) colour() bool {
+	if v, ok := a.lookupEnv("NO_COLOR"); ok && v != "" {
+		return false
+	}
+	return terminal(a.stdout)
+}
+
+// terminal reports whether w is a terminal.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// page collects what a command prints for people: lines, and tables whose columns align.
+type page struct {
+	bytes.Buffer
+	colour bool
+}
+
+// line prints one line.
+func (p *page) line(format string, args ...any) {
+	fmt.Fprintf(p, format+"\n", args...)
+}
+
+// alarm prints one line that wants an operator.
+func (p *page) alarm(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if p.colour {
+		text = "\x1b[31m" + text + "\x1b[0m"
+	}
+	p.line("%s", text)
+}
+
+// table prints rows below a head, each cell separated by a tab. Without rows it prints nothing.
+func (p *page) table(head string, rows []string) {
+	if len(rows) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n%s\n", head, strings.Join(rows, "\n"))
+	_ = w.Flush() // a bytes.Buffer takes everything
+}
+
+// row joins cells for table.
+func row(cells ...string) string { return strings.Join(cells, "\t") }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// onceReport is what run --once prints as JSON.
+type onceReport struct {
+	Copied  amount         `json:"copied"`
+	Deleted amount         `json:"deleted"`
+	Left    amount         `json:"left"`    // closed and not copied
+	Waiting api.List[left] `json:"waiting"` // nothing is wrong with these
+	Alarms  api.List[left] `json:"alarms"`  // these want an operator
+}
+
+// amount is a number of segments and their bytes.
+type amount struct {
+	Segments int64 `json:"segments"`
+	Bytes    int64 `json:"bytes"`
+}
+
+// left is a reason and what it concerns; both are null where it concerns everything.
+type left struct {
+	Log    *string `json:"log"`
+	Source *string `json:"source"`
+	api.Reason
+}
+
+func reportJSON(r *daemon.Report) onceReport {
+	out := onceReport{
+		Copied:  amount{r.CopiedSegments, r.CopiedBytes},
+		Deleted: amount{r.DeletedSegments, r.DeletedBytes},
+		Left:    amount{r.UncopiedSegments, r.UncopiedBytes},
+	}
+	for _, x := range r.Waiting {
+		out.Waiting = append(out.Waiting, leftJSON(x, false))
+	}
+	for _, x := range r.Alarms {
+		out.Alarms = append(out.Alarms, leftJSON(x, true))
+	}
+	return out
+}
+
+func leftJSON(x daemon.Left, alarm bool) left {
+	out := left{Reason: api.ReasonOf(x.Reason, alarm)}
+	if x.Log != (tier.LogID{}) {
+		log := x.Log.String()
+		out.Log = &log
+	}
+	if x.Source != "" {
+		out.Source = &x.Source
+	}
+	return out
+}
+
+func printReport(p *page, r *daemon.Report) {
+	p.line("copied %d segments (%s), deleted %d (%s), %d not copied (%s)",
+		r.CopiedSegments, humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes),
+		r.UncopiedSegments, humanBytes(r.UncopiedBytes))
+	for _, x := range r.Alarms {
+		p.alarm("! %s%s: %s", subject(x), x.Reason.Code, x.Reason.Text)
+	}
+	for _, x := range r.Waiting {
+		until := ""
+		if x.Reason.Until != 0 {
+			until = " until " + x.Reason.Until.String()
+		}
+		p.line("  %swaiting%s: %s: %s", subject(x), until, x.Reason.Code, x.Reason.Text)
+	}
+}
+
+// subject names what a reason concerns, with a colon.
+func subject(x daemon.Left) string {
+	switch {
+	case x.Log != (tier.LogID{}):
+		return x.Log.String() + ": "
+	case x.Source != "":
+		return "source " + x.Source + ": "
+	}
+	return ""
+}

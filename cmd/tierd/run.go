@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// runCmd is the daemon, or one pass of it.
+type runCmd struct {
+	output
+	Once     bool          `help:"Work until nothing more can be done now, then say what waits and exit."`
+	NoDelete bool          `help:"Copy, and delete nothing."`
+	RetryFor time.Duration `default:"10s" help:"With --once: how long to try again what fails."`
+}
+
+// Help gives examples.
+func (c *runCmd) Help() string {
+	return `SIGHUP loads the configuration anew, as a whole or not at all. SIGTERM and SIGINT let
+copies under way finish, and exit.
+
+With --once the exit code is 0 if all that is left waits for a time, a policy, a pause or a clock,
+and 3 if something failed or is damaged.
+
+Examples:
+
+	tierd run
+	tierd run --once --no-delete
+	tierd run --once -o json`
+}
+
+// Run works.
+func (c *runCmd) Run(a *app) error {
+	cfg, err := config.Load(a.cli.Config, a.host)
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings {
+		a.log.Warn(w.Error())
+	}
+	opts := a.options(a.log)
+	opts.NoDelete = c.NoDelete
+	s := &server{socket: a.socket(cfg.DataDir), http: cfg.HTTP, registry: opts.Registry, log: a.log}
+	if c.Once {
+		s.http.Listen = ""
+		return c.once(a, opts, s.serve)
+	}
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	return daemon.Run(a.ctx, opts, s.serve, reload)
+}
+
+// once passes, prints what was done and what is left, and fails where somebody has to look.
+func (c *runCmd) once(a *app, opts daemon.Options, serve daemon.Serve) error {
+	bars := newBars(a)
+	opts.Progress = bars.update
+	report, err := daemon.RunOnce(a.ctx, opts, c.RetryFor, serve)
+	bars.finish()
+	if report != nil {
+		table := func(p *page) { printReport(p, report) }
+		err = errors.Join(err, c.print(a, reportJSON(report), table))
+	}
+	if err != nil {
+		return err
+	}
+	if n := failures(report); n > 0 {
+		return fmt.Errorf("%d alarms want an operator: see above", n)
+	}
+	return nil
+}
+
+// failures counts the alarms that a pass must not succeed with. A hole is told, but is past: it was
+// recorded, and copying went on.
+func failures(r *daemon.Report) (n int) {
+	for _, x := range r.Alarms {
+		if x.Reason.Code != tier.CodeHole {
+			n++
+		}
+	}
+	return n
+}
