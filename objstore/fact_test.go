@@ -193,6 +193,19 @@ func TestDecodeEntrySaysWhatIsWrong(t *testing.T) {
 	if _, err := decodeEntry(inner, ledger, k); !errors.Is(err, tier.ErrDamaged) {
 		t.Errorf("copy of another attempt: %v", err)
 	}
+	// A hole names neither of the two a second time.
+	data, err = encodeEntry(ledger, orders, attempt(5), hole(5, 1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []Key{
+		{Kind: KeyEntry, Log: orders, Position: 6, Attempt: attempt(5)},
+		{Kind: KeyEntry, Log: orders, Position: 5, Attempt: attempt(6)},
+	} {
+		if _, err := decodeEntry(data, ledger, other); !errors.Is(err, tier.ErrDamaged) {
+			t.Errorf("hole at another place: %v", err)
+		}
+	}
 	two := withSeal([]byte(`{"version":1,"kind":"entry","ledger":"x"}{"a":1`))
 	if err := unseal(two, kindEntry, &entry{}); !errors.Is(err, tier.ErrDamaged) {
 		t.Errorf("two JSON values: %v", err)
@@ -277,6 +290,19 @@ func TestDecodeCheckpointSaysWhatIsWrong(t *testing.T) {
 		if _, err := decodeCheckpoint(bad, ledger, k); !errors.Is(err, tier.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrDamaged", name, err)
 		}
+	}
+}
+
+// Block 0 of one level would also do as block 0 of the next, with most of its facts missing.
+func TestCheckpointOfAnotherLevel(t *testing.T) {
+	t.Parallel()
+	data, err := encodeCheckpoint(ledger, orders, 1, 0, []tier.Fact{hole(1, 1, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Key{Kind: KeyCheckpoint, Log: orders, Level: 2}
+	if _, err := decodeCheckpoint(data, ledger, k); !errors.Is(err, tier.ErrDamaged) {
+		t.Errorf("error %v, want ErrDamaged", err)
 	}
 }
 

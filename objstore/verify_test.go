@@ -100,7 +100,8 @@ func TestVerifyNoticesBadReads(t *testing.T) {
 	for _, mode := range []tier.VerifyMode{tier.VerifySample, tier.VerifyFull} {
 		for name, mangle := range map[string]func([]byte) []byte{
 			"short": fault.Cut(100), "long": fault.Pad(1), "empty": fault.Cut(0), "wrong": fault.Flip(77),
-			"much too long": fault.Pad(10 << 20),
+			"much too long":  fault.Pad(10 << 20),
+			"one byte short": func(data []byte) []byte { return data[:len(data)-1] },
 		} {
 			b.faults.SetHook(fault.On(fault.OpGetRange, fault.Effect{Mangle: mangle}))
 			err := b.VerifyFile(t.Context(), k, d, mode, at(content))

@@ -167,6 +167,37 @@ func TestContextEndsTheWait(t *testing.T) {
 	}
 }
 
+// What a reader that gave up did not read is there for others.
+func TestAbandonedWaitGivesItsBytesBack(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	ctx, cancel := context.WithCancel(t.Context())
+	giveUp := true
+	l, err := New(1000, c.now, func(ctx context.Context, d time.Duration) error {
+		if giveUp {
+			cancel()
+			return ctx.Err()
+		}
+		return c.sleep(ctx, d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := bytes.NewReader(make([]byte, 3*burstMin))
+	n, err := l.Reader(ctx, src).ReadAt(make([]byte, 2*burstMin), 0)
+	if n != burstMin || !errors.Is(err, context.Canceled) {
+		t.Fatalf("read %d, %v; want the first burst and Canceled", n, err)
+	}
+	giveUp = false
+	began := c.now()
+	if _, err := l.Reader(t.Context(), src).ReadAt(make([]byte, 1000), 0); err != nil {
+		t.Fatal(err)
+	}
+	if took := c.now().Sub(began); took != time.Second {
+		t.Errorf("1,000 bytes at 1,000 a second took %s", took)
+	}
+}
+
 func TestCausesArePassedOn(t *testing.T) {
 	t.Parallel()
 	c := newClock()

@@ -314,6 +314,54 @@ func TestStreamThatBreaksAtItsEndIsWhole(t *testing.T) {
 	}
 }
 
+// Some client announces the size of the object where that of the range is meant.
+func TestStreamOfARangeEndsWithTheRange(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.mem.Put("k", []byte("0123456789"))
+	b.faults.SetHook(func(fault.Op) fault.Effect {
+		return fault.Effect{Mangle: fault.Cut(5), Err: io.ErrUnexpectedEOF}
+	})
+	b.Bucket.Bucket = announcing{b.faults, 10}
+	r, err := b.GetRange(t.Context(), "k", 0, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); string(got) != "01234" || err != nil || b.faults.Calls() != 1 {
+		t.Errorf("got %q, %v after %d calls", got, err, b.faults.Calls())
+	}
+	if size, err := thanos.TryToGetSize(r); size != 10 || err != nil {
+		t.Errorf("announces %d, %v, unlike its client", size, err)
+	}
+	b.Bucket.Bucket = announcing{b.faults, -1}
+	if r, err = b.GetRange(t.Context(), "k", 0, 5); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); string(got) != "01234" || err != nil {
+		t.Errorf("of unknown size: got %q, %v", got, err)
+	}
+	if _, err := thanos.TryToGetSize(r); err == nil {
+		t.Error("announces a size that it does not know")
+	}
+}
+
+// announcing announces size for whatever is read, or nothing if size is negative.
+type announcing struct {
+	thanos.Bucket
+	size int64
+}
+
+func (a announcing) GetRange(ctx context.Context, key string, off, n int64) (
+	io.ReadCloser, error) {
+	r, err := a.Bucket.GetRange(ctx, key, off, n)
+	return thanos.ObjectSizerReadCloser{ReadCloser: r, Size: func() (int64, error) {
+		if a.size < 0 {
+			return 0, errors.New("unknown")
+		}
+		return a.size, nil
+	}}, err
+}
+
 func TestStreamWhoseObjectVanishes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
