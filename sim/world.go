@@ -180,8 +180,8 @@ func (w *World) execGeneration() *exec.Generation {
 	c := &w.Config
 	return &exec.Generation{Table: c.Tables, Gate: gate.New(c.Policies), Brake: c.Brake,
 		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
-		NotPaused: func() tier.Truth { return tier.TruthOf(!w.Paused) },
-		Node:      func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
+		Paused: w.pause,
+		Node:   func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
 }
 
 func (w *World) reconfigured() engine.Reconfigured {
@@ -203,11 +203,14 @@ func (w *World) Reload() { w.step(w.reconfigured()) }
 // SetPaused plays the pause file.
 func (w *World) SetPaused(paused bool) {
 	w.Paused = paused
-	var why *tier.Reason
-	if paused {
-		why = &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
+	w.step(engine.Paused{Reason: w.pause()})
+}
+
+func (w *World) pause() *tier.Reason {
+	if !w.Paused {
+		return nil
 	}
-	w.step(engine.Paused{Reason: why})
+	return &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
 }
 
 // Resume plays "tierd resume".

@@ -78,9 +78,10 @@ type SafetyFacts struct {
 	Closed         tier.Truth // the segment can no longer grow, and all replicas have it
 	FirstLocal     tier.Truth // no older segment of the log is still local
 	Proof          Proof
-	EpochCurrent   tier.Truth // the log's tier epoch is the table's
-	SourceWhole    tier.Truth // the source could be read whole in this very look
-	NotPaused      tier.Truth // neither pause file, brake, --no-delete nor shutdown
+	EpochCurrent   tier.Truth   // the log's tier epoch is the table's
+	SourceWhole    tier.Truth   // the source could be read whole in this very look
+	NotPaused      tier.Truth   // neither pause file, brake, --no-delete nor shutdown
+	Pause          *tier.Reason // why deletions are paused, where that is known
 	Brake          tier.Brake
 	Window         tier.BrakeWindow // with this deletion counted in
 	ClockTolerance tier.Time        // nanoseconds
@@ -142,8 +143,12 @@ func Guard(f *Facts) []tier.Reason {
 	if s.OwnsSource != tier.Yes {
 		object(tier.CodeSourceInUse, "tierd does not hold the lock of the source's directory")
 	}
-	if s.NotPaused != tier.Yes {
-		object(tier.CodePaused, "deletions are paused")
+	switch {
+	case s.NotPaused == tier.Yes:
+	case s.Pause != nil:
+		out = append(out, *s.Pause)
+	default:
+		object(tier.CodePaused, "it is not known that deletions may happen")
 	}
 	if s.Brake.Exceeded(s.Window) {
 		object(tier.CodeBrake,

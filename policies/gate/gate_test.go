@@ -127,7 +127,7 @@ func TestGuardObjectsToFacts(t *testing.T) {
 }
 
 // TestGuardLooksAtEveryTruth finds the truths by reflection, so that none that is added later goes
-// unasked.
+// unasked. Those of the table are what its owner declares, not what was found out.
 func TestGuardLooksAtEveryTruth(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -145,7 +145,7 @@ func TestGuardLooksAtEveryTruth(t *testing.T) {
 						t.Errorf("%s %s: nothing against it", typ.Field(i).Name, truth)
 					}
 				}
-			case ft.Kind() == reflect.Struct:
+			case ft.Kind() == reflect.Struct && ft != reflect.TypeFor[tier.Table]():
 				visit(at, ft)
 			}
 		}

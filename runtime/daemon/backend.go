@@ -73,6 +73,9 @@ func (d *Daemon) sourceStatus() []api.Source {
 			x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
 		}
 		s.mu.Unlock()
+		if why := s.watcher.Degraded(); why != nil {
+			x.Reasons = append(x.Reasons, api.ReasonOf(*why, false))
+		}
 		out = append(out, x)
 	}
 	return out
@@ -230,6 +233,9 @@ func holder(list []engine.SegmentView, o, localEnd tier.Offset) *engine.SegmentV
 		r := v.Range
 		if v.State == "active" {
 			r.Next = max(r.Next, localEnd)
+			if r.Empty() { // a plain file that nothing follows: nobody knows where it ends
+				r.Next = o + 1
+			}
 		}
 		if r.Contains(o) && (found == nil || v.Local && !found.Local || found.State == "hole") {
 			found = v

@@ -21,6 +21,7 @@ import (
 	thanos "github.com/thanos-io/objstore"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/limit"
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/audit"
@@ -68,6 +69,7 @@ type Daemon struct {
 	audit   *audit.Log
 	store   *objstore.Store
 	bucket  thanos.Bucket
+	limiter *limit.Limiter
 	sources []*source
 	exec    *exec.Executor
 	pool    *pool
@@ -91,6 +93,7 @@ type Daemon struct {
 type source struct {
 	config.Source
 	dir       *logdir.Source
+	watcher   *logdir.Watcher
 	rescan    chan struct{}
 	mu        sync.Mutex // guards what follows
 	scannedAt time.Time
@@ -153,30 +156,41 @@ func (d *Daemon) tick(ctx context.Context) error {
 
 // tend looks at the pause file and the disk.
 func (d *Daemon) tend() {
-	c := d.gen.Load().config
-	var why *tier.Reason
-	switch _, err := os.Lstat(c.Limits.PauseFile); {
-	case d.stopping.Load():
-		why = &tier.Reason{Code: tier.CodePaused, Text: "tierd is stopping"}
-	case d.opts.NoDelete:
-		why = &tier.Reason{Code: tier.CodeNoDelete, Text: "started with --no-delete"}
-	case err == nil:
-		why = &tier.Reason{Code: tier.CodePaused,
-			Text: "the pause file is there; remove it to let deletions go on: " + c.Limits.PauseFile}
-	case !errors.Is(err, fs.ErrNotExist):
-		why = &tier.Reason{Code: tier.CodePaused, Text: "the pause file cannot be looked for: " +
-			err.Error()}
-	}
+	why := d.paused(d.gen.Load())
 	if before := d.pause.Swap(why); (before == nil) != (why == nil) ||
 		before != nil && *before != *why {
 		if why != nil {
 			d.log.Warn("deletions are paused", "code", why.Code, "why", why.Text)
-		} else if before != nil {
+		} else {
 			d.log.Info("deletions go on")
 		}
 		d.step(engine.Paused{Reason: why})
 	}
 	d.tendReserve()
+}
+
+// paused says why nothing is deleted now; nil while deletions may happen. The gate asks it for each
+// deletion: whoever touches the pause file wants the very next one stopped.
+func (d *Daemon) paused(g *generation) *tier.Reason {
+	file := g.config.Limits.PauseFile
+	_, err := os.Lstat(file)
+	why := func(code tier.Code, format string, args ...any) *tier.Reason {
+		return &tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}
+	}
+	switch maxAge := g.config.Policies.MaxAge; {
+	case d.stopping.Load():
+		return why(tier.CodePaused, "tierd is stopping")
+	case d.opts.NoDelete:
+		return why(tier.CodeNoDelete, "started with --no-delete")
+	case err == nil:
+		return why(tier.CodePaused, "the pause file is there; remove it to let deletions go on: %s", file)
+	case !errors.Is(err, fs.ErrNotExist):
+		return why(tier.CodePaused, "the pause file cannot be looked for: %v", err)
+	case maxAge > 0 && d.opts.Now().Sub(g.loadedAt) > maxAge:
+		return why(tier.CodePolicyAge, "the policies were loaded %s, longer ago than "+
+			"policies.max_policy_age of %s; reload them", g.loadedAt.UTC().Format(time.RFC3339), maxAge)
+	}
+	return nil
 }
 
 func (d *Daemon) tendReserve() {
@@ -190,7 +204,7 @@ func (d *Daemon) tendReserve() {
 	case err != nil:
 		d.log.Error("tend the reserve", "err", err)
 	case changed && d.reserve.held:
-		d.log.Info("the reserve is taken again", "free_bytes", free)
+		d.log.Debug("the reserve is held", "free_bytes", free)
 	case changed:
 		d.log.Error("the disk of data_dir is full: the reserve was released, so that ledger and "+
 			"audit can go on", "free_bytes", free)
@@ -200,21 +214,6 @@ func (d *Daemon) tendReserve() {
 	} else {
 		d.metrics.reserveHeld.Set(0)
 	}
-}
-
-// notPaused is asked by the gate for each deletion.
-func (d *Daemon) notPaused(g *generation) tier.Truth {
-	if d.stopping.Load() || d.opts.NoDelete {
-		return tier.No
-	}
-	// Not the last look's answer: whoever touches the file wants the next deletion stopped.
-	if _, err := os.Lstat(g.config.Limits.PauseFile); !errors.Is(err, fs.ErrNotExist) {
-		return tier.No
-	}
-	if age := g.config.Policies.MaxAge; age > 0 && d.opts.Now().Sub(g.loadedAt) > age {
-		return tier.No
-	}
-	return tier.Yes
 }
 
 func (d *Daemon) node() gate.NodeFacts {
@@ -271,6 +270,11 @@ func (d *Daemon) reloadGeneration() error {
 // enforce puts a generation in force for the executor.
 func (d *Daemon) enforce(g *generation) {
 	d.gen.Store(g)
+	if d.limiter != nil {
+		if err := d.limiter.SetLimit(g.config.Copy.BytesPerSecond); err != nil {
+			d.log.Error("set the rate of uploads", "err", err)
+		}
+	}
 	d.metrics.generation.Set(float64(g.number))
 	d.metrics.reloaded.Set(float64(g.loadedAt.Unix()))
 	d.metrics.reloadOK.Set(1)

@@ -50,7 +50,7 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 		Brake:     files.Config.Limits.Brake(),
 		Tolerance: tier.Time(files.Config.Limits.ClockTolerance),
 		Verify:    files.Config.Copy.Verify,
-		NotPaused: func() tier.Truth { return d.notPaused(g) },
+		Paused:    func() *tier.Reason { return d.paused(g) },
 		Node:      d.node,
 	}
 	return g, nil
@@ -126,6 +126,8 @@ func fixed(a, b *config.Config) string {
 		return "http"
 	case a.Copy.Workers != b.Copy.Workers:
 		return "copy.workers"
+	case a.Copy.Timeout != b.Copy.Timeout:
+		return "copy.timeout"
 	case len(a.Sources) != len(b.Sources):
 		return "sources"
 	}

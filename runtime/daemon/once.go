@@ -137,8 +137,10 @@ func (d *Daemon) report() *Report {
 	}
 	for _, s := range d.sourceStatus() {
 		for _, why := range s.Reasons {
-			r.Alarms = append(r.Alarms, Left{Source: s.Name,
-				Reason: tier.Reason{Code: why.Code, Text: why.Text}})
+			if why.Alarm {
+				r.Alarms = append(r.Alarms, Left{Source: s.Name,
+					Reason: tier.Reason{Code: why.Code, Text: why.Text}})
+			}
 		}
 	}
 	d.mu.Lock()

@@ -152,11 +152,11 @@ func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	limiter, err := limit.New(c.Copy.BytesPerSecond, time.Now, retry.Sleep)
+	d.limiter, err = limit.New(c.Copy.BytesPerSecond, time.Now, retry.Sleep)
 	if err != nil {
 		return err
 	}
-	d.store, err = objstore.New(limit.Wrap(repeated, limiter), d.ledger.ID())
+	d.store, err = objstore.New(limit.Wrap(repeated, d.limiter), d.ledger.ID())
 	return err
 }
 

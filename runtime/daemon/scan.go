@@ -49,7 +49,8 @@ func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source
 	if err != nil {
 		return nil, err
 	}
-	return &source{Source: c, dir: dir, rescan: make(chan struct{}, 1)}, nil
+	return &source{Source: c, dir: dir, rescan: make(chan struct{}, 1),
+		watcher: logdir.NewWatcher(c.Path, watchedDirsMax)}, nil
 }
 
 // scan looks at the source once and tells the engine. It reports whether anything was new.
@@ -122,7 +123,7 @@ func (d *Daemon) scans(ctx context.Context, s *source) error {
 // watch asks for a rescan when files of the source change. Where the system has no watches left,
 // the interval alone serves.
 func (d *Daemon) watch(ctx context.Context, s *source) error {
-	err := logdir.NewWatcher(s.Path, watchedDirsMax).Run(ctx, func(string) {
+	err := s.watcher.Run(ctx, func(string) {
 		select {
 		case s.rescan <- struct{}{}:
 		default:

@@ -44,6 +44,9 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		t.Blocked++
 	}
 	local, lag, oldest := l.localExtent()
+	if !l.tiers() {
+		lag, oldest = Extent{}, 0
+	}
 	t.Local.count(local)
 	t.Remote.count(l.remoteExtent())
 	t.Uncopied.count(lag)

@@ -92,6 +92,9 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 		v.State = tier.Disabled
 	}
 	v.Local, v.Uncopied, v.OldestLag = l.localExtent()
+	if !l.tiers() {
+		v.Uncopied, v.OldestLag = Extent{}, 0
+	}
 	v.Remote = l.remoteExtent()
 	v.Alarms = l.alarms()
 	v.Waiting = e.waiting(l)
@@ -113,6 +116,15 @@ func (l *logIndex) localExtent() (all, lag Extent, oldest tier.Time) {
 		all.Next = max(all.Next, l.localEnd)
 	}
 	return all, lag, oldest
+}
+
+// tiers reports whether the log is one that is to be copied at all, also while trouble keeps it from
+// being so.
+func (l *logIndex) tiers() bool { return l.block == nil || !resting(l.block.Code) }
+
+// resting reports whether a blocked log is as it should be, so that nobody has to be alarmed.
+func resting(c tier.Code) bool {
+	return c == tier.CodeCompacted || c == tier.CodeTieringDisabled || c == tier.CodeFrozen
 }
 
 // remoteExtent counts every offset range once: of copies with the same base the newest counts.
@@ -142,12 +154,8 @@ func (x *Extent) add(r tier.Range, bytes int64) {
 // alarms lists what wants an operator.
 func (l *logIndex) alarms() []tier.Reason {
 	var out []tier.Reason
-	if b := l.block; b != nil {
-		switch b.Code {
-		case tier.CodeCompacted, tier.CodeTieringDisabled, tier.CodeFrozen:
-		default:
-			out = append(out, *b)
-		}
+	if l.block != nil && !resting(l.block.Code) {
+		out = append(out, *l.block)
 	}
 	if l.failure != nil {
 		r := *l.failure
@@ -186,12 +194,10 @@ func (l *logIndex) alarms() []tier.Reason {
 func (e *Engine) waiting(l *logIndex) []tier.Reason {
 	var out []tier.Reason
 	if b := l.block; b != nil {
-		switch b.Code {
-		case tier.CodeCompacted, tier.CodeTieringDisabled, tier.CodeFrozen:
+		if resting(b.Code) {
 			return append(out, *b)
-		default:
-			return nil
 		}
+		return nil
 	}
 	if len(l.local) == 0 {
 		return nil

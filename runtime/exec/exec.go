@@ -34,8 +34,9 @@ type Generation struct {
 	Brake     tier.Brake
 	Tolerance tier.Time // of clocks, nanoseconds
 	Verify    tier.VerifyMode
-	// NotPaused is Yes while deletions may happen; asked for each deletion, just before it.
-	NotPaused func() tier.Truth
+	// Paused says why nothing is deleted now; nil while deletions may happen. It is asked for each
+	// deletion, just before it.
+	Paused func() *tier.Reason
 	// Node describes the machine now.
 	Node func() gate.NodeFacts
 }

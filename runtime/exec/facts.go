@@ -34,17 +34,23 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 	now := x.c.Now()
 	table, governed := g.Table(f.Log.Table)
 	state, _ := x.c.Ledger.Log(f.Log)
+	durable := x.c.Ledger.Table(f.Log.Table)
 	facts := &gate.Facts{Action: f.Action, Now: now, Table: table,
 		Node: g.Node(),
-		Log: gate.LogFacts{ID: f.Log, Layout: state.Layout, State: x.c.Ledger.Table(f.Log.Table).State,
+		Log: gate.LogFacts{ID: f.Log, Layout: state.Layout, State: durable.State,
 			Epoch: x.epoch(f.Log), EpochStart: state.Start, Copied: state.Copied, LogStart: state.LogStart,
 			RemoteStart: f.Remote.Base, RemoteEnd: f.Remote.Next, RemoteBytes: f.Remote.Bytes},
 		Seg: gate.SegmentFacts{Range: c.Segment.Range, OrdinalFromNewest: c.Ordinal},
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: src.LocalDelete(), OwnsSource: src.Owned()},
 	}
-	if governed {
-		facts.Safety.NotPaused = g.NotPaused()
+	switch why := g.Paused(); {
+	case why != nil:
+		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, why
+	case durable.Paused != nil:
+		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, durable.Paused
+	case governed:
+		facts.Safety.NotPaused = tier.Yes
 	}
 	x.lookAtSource(ctx, src, facts, c)
 	facts.Safety.Window = before.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)

@@ -26,6 +26,7 @@ const (
 	CodeBrake           Code = "brake"            // limits.max_delete_* reached
 	CodePaused          Code = "paused"           // by the pause file or the brake
 	CodeNoDelete        Code = "no-delete"        // started with --no-delete
+	CodePolicyAge       Code = "policy-age"       // the policies are older than policies.max_policy_age
 	CodeLocalDelete     Code = "local-delete"     // the source's local_delete is never
 	CodeSourceVanished  Code = "source-vanished"  // the source's directory is gone or empty
 	CodeSourceUnread    Code = "source-unread"    // the source could not be read whole
