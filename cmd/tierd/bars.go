@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"sync"
 
 	"github.com/vbauerster/mpb/v8"
@@ -22,6 +23,14 @@ func newBars(a *app) *bars {
 		return &bars{}
 	}
 	return &bars{container: mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(64))}
+}
+
+// logger is the logger of a run with these bars: its lines stand above them.
+func (b *bars) logger(a *app) *slog.Logger {
+	if b.container == nil {
+		return a.log
+	}
+	return newLogger(b.container, a.cli)
 }
 
 // update is called from many goroutines.

@@ -27,7 +27,8 @@ type checkCmd struct {
 // Help gives examples.
 func (c *checkCmd) Help() string {
 	return `Reads the configuration, the policies and their data as one generation, as run and
-reload do, and prints everything that is wrong, each with its place. It changes nothing.
+reload do, and prints everything that is wrong, each with its place. It changes nothing, but that
+--reach opens the bucket as run does, which may make its directory or container.
 
 Exit code: 0 if all is well, 1 if --reach could not reach something, 2 if something is wrong.
 

@@ -82,12 +82,13 @@ func (l *lab) tierd(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// start runs the daemon until the end of the test, which checks that it stops well.
-func (l *lab) start(args ...string) {
+// start runs the daemon until the end of the test, which checks that it stops well. It returns when
+// the daemon has logged the text.
+func (l *lab) start(logged string) {
 	l.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	stderr := &watched{want: "msg=ready", seen: make(chan struct{})}
-	args = append([]string{"run", "--config", l.path("tierd.yaml")}, args...)
+	stderr := &watched{want: logged, seen: make(chan struct{})}
+	args := []string{"run", "--config", l.path("tierd.yaml")}
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, args, l.system(io.Discard, stderr)) }()
 	l.t.Cleanup(func() {
@@ -100,7 +101,7 @@ func (l *lab) start(args ...string) {
 	case <-stderr.seen:
 	case code := <-ended:
 		ended <- code
-		l.t.Fatalf("the daemon ended with %d before it was ready", code)
+		l.t.Fatalf("the daemon ended with %d before it logged %q", code, logged)
 	}
 }
 
@@ -142,7 +143,7 @@ http: {listen: "127.0.0.1:0"}
 func TestCommandsAskTheDaemon(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, labConfig)
-	l.start()
+	l.start("msg=ready")
 	code, out, err := l.tierd("status")
 	if code != exitOK || !strings.Contains(out, "running for") {
 		t.Errorf("status: %d %s%s", code, out, err)
@@ -191,7 +192,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatalf("run --once: %d %s", code, err)
 	}
 	l.write("wal/orders/200.log", "one more\n")
-	l.start()
+	l.start("msg=ready")
 	docs, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -205,5 +206,47 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if !strings.Contains(string(docs), "`"+m[1]+"`") {
 			t.Errorf("docs/metrics.md says nothing of %s", m[1])
 		}
+	}
+}
+
+const damagedConfig = `
+data_dir: data
+sources: [{name: broker, layout: kafka, path: kafka}]
+bucket: {type: FILESYSTEM, config: {directory: bucket}}
+http: {listen: "off"}
+`
+
+// TestAcceptLoss: a damaged segment of a real Kafka log blocks it, run --once fails and names it,
+// and accepting its loss lets copying go on behind it.
+func TestAcceptLoss(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, damagedConfig)
+	const log = "kafka/codec-none-0/00000000000000000140.log"
+	if err := os.CopyFS(l.path("kafka"), os.DirFS("../../testdata/kafka/v4")); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(l.path(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[5000] ^= 1
+	l.write(log, string(content))
+
+	code, out, stderr := l.tierd("run", "--once", "--retry-for", "0s")
+	if code != exitRuntime || !strings.Contains(out, "accept-loss codec-none/0@140") {
+		t.Errorf("run --once: %d %s%s", code, out, stderr)
+	}
+	l.start("code=damaged")
+	// The line is written a moment before the engine knows.
+	for range 1000 {
+		if code, out, stderr = l.tierd("accept-loss", "codec-none/0@150"); code == exitOK {
+			break
+		}
+	}
+	if code != exitOK || !strings.Contains(out, "[140, 280)") {
+		t.Fatalf("accept-loss: %d %s%s", code, out, stderr)
+	}
+	if code, out, _ = l.tierd("ls", "codec-none/0"); !strings.Contains(out, "loss-accepted") {
+		t.Errorf("ls: %d %s", code, out)
 	}
 }

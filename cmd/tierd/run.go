@@ -61,7 +61,7 @@ func (c *runCmd) Run(a *app) error {
 // once passes, prints what was done and what is left, and fails where somebody has to look.
 func (c *runCmd) once(a *app, opts daemon.Options, serve daemon.Serve) error {
 	bars := newBars(a)
-	opts.Progress = bars.update
+	opts.Progress, opts.Log = bars.update, bars.logger(a)
 	report, err := daemon.RunOnce(a.ctx, opts, c.RetryFor, serve)
 	bars.finish()
 	if report != nil {
