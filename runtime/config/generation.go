@@ -23,7 +23,7 @@ type Generation struct {
 }
 
 // LoadGeneration reads the file at path and every policy and data file that it names. The error is
-// of type Problems wherever the configuration file could be read.
+// of type Problems.
 func LoadGeneration(path string, host Host) (*Generation, error) {
 	c, err := Load(path, host)
 	if err != nil {

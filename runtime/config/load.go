@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"path/filepath"
 	"regexp"
@@ -19,14 +20,26 @@ import (
 // fileBytesMax bounds the configuration file and every policy and data file.
 const fileBytesMax = 4 << 20
 
-// Load reads and checks the file at path. The error is of type Problems wherever the file could be
-// read.
+// Load reads and checks the file at path. The error is of type Problems.
 func Load(path string, host Host) (*Config, error) {
-	content, err := host.ReadFile(path)
+	content, err := read(path, host)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, err
 	}
 	return Parse(path, content, host)
+}
+
+// read gives the content of the file, or Problems.
+func read(path string, host Host) ([]byte, error) {
+	content, err := host.ReadFile(path)
+	if err == nil {
+		return content, nil
+	}
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err // the place names the path already
+	}
+	return nil, Problems{{Place{File: path}, fmt.Sprintf("cannot be read: %v", err),
+		"name another file with --config or TIERD_CONFIG"}}
 }
 
 // Parse checks content as the file at path. The error is of type Problems.
@@ -48,9 +61,9 @@ func Parse(path string, content []byte, host Host) (*Config, error) {
 // DataDir reads nothing of the file but data_dir, so that a running daemon is found though the file
 // has become wrong since.
 func DataDir(path string, host Host) (string, error) {
-	content, err := host.ReadFile(path)
+	content, err := read(path, host)
 	if err != nil {
-		return "", fmt.Errorf("read the configuration: %w", err)
+		return "", err
 	}
 	d := newDecoder(path, host)
 	root := d.document(content)
