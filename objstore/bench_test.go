@@ -22,7 +22,7 @@ func BenchmarkPutFact(b *testing.B) {
 				if err := s.PutFact(b.Context(), orders, id, facts[pos%block]); err != nil {
 					b.Fatal(err)
 				}
-				for level := uint8(1); level <= CheckpointLevelMax; level++ {
+				for level := uint8(1); level <= tier.CheckpointLevelMax; level++ {
 					n := tier.Position(tier.CheckpointSpan(level))
 					if (pos+1)%n != 0 {
 						break

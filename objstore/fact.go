@@ -8,11 +8,6 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// CheckpointLevelMax is the highest level of checkpoints. A block of it stands for 4096 positions
-// and has about 5 MB, which a daemon beside a broker can hold in memory; the next level would have
-// hundreds. Reading gains nothing from more: it takes one request for 4096 segments.
-const CheckpointLevelMax = 2
-
 // The largest documents that are written and read, in bytes. A fact of three files has about 1.1
 // kB; each leader epoch of its lineage takes 30 bytes more.
 const (
@@ -31,8 +26,8 @@ func firstOf(level uint8, block uint64) tier.Position {
 }
 
 func checkBlock(level uint8, block uint64) error {
-	if level < 1 || level > CheckpointLevelMax {
-		return fmt.Errorf("checkpoint of level %d: want 1 to %d", level, CheckpointLevelMax)
+	if level < 1 || level > tier.CheckpointLevelMax {
+		return fmt.Errorf("checkpoint of level %d: want 1 to %d", level, tier.CheckpointLevelMax)
 	}
 	if block > blockOf(level, ^tier.Position(0)) {
 		return fmt.Errorf("checkpoint of level %d: block %#x stands for no positions", level, block)

@@ -261,7 +261,7 @@ func TestEncodeRefusesWhatDecodeWould(t *testing.T) {
 			t.Errorf("checkpoint with a fact %s: no error", name)
 		}
 	}
-	for _, level := range []uint8{0, CheckpointLevelMax + 1, 255} {
+	for _, level := range []uint8{0, tier.CheckpointLevelMax + 1, 255} {
 		if _, err := encodeCheckpoint(ledger, orders, level, 0, nil); err == nil {
 			t.Errorf("checkpoint of level %d: no error", level)
 		}
@@ -310,7 +310,7 @@ func TestCheckpointOfAnotherLevel(t *testing.T) {
 func TestBlocksAtTheEnd(t *testing.T) {
 	t.Parallel()
 	last := hole(^tier.Position(0), 1, 2)
-	for level := uint8(1); level <= CheckpointLevelMax; level++ {
+	for level := uint8(1); level <= tier.CheckpointLevelMax; level++ {
 		block := blockOf(level, last.Position)
 		if _, err := encodeCheckpoint(ledger, orders, level, block, []tier.Fact{last}); err != nil {
 			t.Errorf("level %d: %v", level, err)

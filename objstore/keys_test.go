@@ -100,7 +100,7 @@ func parsedKeys() *rapid.Generator[Key] {
 				Position: tier.Position(rapid.Uint64().Draw(t, "position")),
 				Attempt:  attempts.Draw(t, "attempt")}
 		case 2:
-			level := rapid.Uint8Range(1, CheckpointLevelMax).Draw(t, "level")
+			level := rapid.Uint8Range(1, tier.CheckpointLevelMax).Draw(t, "level")
 			return Key{Kind: KeyCheckpoint, Log: logIDs().Draw(t, "log"), Level: level,
 				Block: blockOf(level, tier.Position(rapid.Uint64().Draw(t, "position")))}
 		case 3:

@@ -40,7 +40,7 @@ func (s *Store) Manifest(ctx context.Context, log tier.LogID) ([]tier.Fact, []Pr
 		return nil, nil, err
 	}
 	m := manifest{problems: l.problems}
-	for level := uint8(CheckpointLevelMax); level >= 1; level-- {
+	for level := uint8(tier.CheckpointLevelMax); level >= 1; level-- {
 		for _, k := range l.checkpoints[level] {
 			if m.covers(firstOf(level, k.Block)) {
 				continue
@@ -84,7 +84,7 @@ func (s *Store) Manifest(ctx context.Context, log tier.LogID) ([]tier.Fact, []Pr
 type manifest struct {
 	facts    []tier.Fact
 	problems []Problem
-	covered  [CheckpointLevelMax + 1]blocks
+	covered  [tier.CheckpointLevelMax + 1]blocks
 }
 
 type blocks map[uint64]bool
@@ -98,7 +98,7 @@ func (b *blocks) add(block uint64) {
 
 // covers reports whether a checkpoint that was read stands for the position.
 func (m *manifest) covers(pos tier.Position) bool {
-	for level := uint8(1); level <= CheckpointLevelMax; level++ {
+	for level := uint8(1); level <= tier.CheckpointLevelMax; level++ {
 		if m.covered[level][blockOf(level, pos)] {
 			return true
 		}
@@ -124,7 +124,7 @@ func (m *manifest) took(key string, err error) (bool, error) {
 // block.
 type listing struct {
 	entries     []Key
-	checkpoints [CheckpointLevelMax + 1][]Key
+	checkpoints [tier.CheckpointLevelMax + 1][]Key
 	problems    []Problem
 }
 

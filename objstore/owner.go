@@ -37,7 +37,10 @@ func Open(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error
 	if err != nil {
 		return nil, err
 	}
-	return s, s.Own(ctx, owner)
+	if err := s.Own(ctx, owner); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Own makes sure that nobody else uses the ledger's id in this bucket: the owner object is made if
@@ -48,6 +51,9 @@ func Open(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error
 // both succeed. Ids are random, so these two would have to be copies of one ledger that was never
 // used; from the second time on one of them is refused.
 func (s *Store) Own(ctx context.Context, owner Owner) error {
+	if owner.Ledger != s.keys.ledger {
+		return fmt.Errorf("owner of the ledger %s: this is the store of %s", owner.Ledger, s.keys.ledger)
+	}
 	if !utf8.ValidString(owner.Host + owner.DataDir) {
 		return fmt.Errorf("owner %q on %q: not valid UTF-8", owner.DataDir, owner.Host)
 	}

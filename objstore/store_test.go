@@ -293,7 +293,7 @@ func TestCheckpointCanBePutAgain(t *testing.T) {
 	if second, _ := b.mem.Object(key); !bytes.Equal(first, second) {
 		t.Error("the bytes differ")
 	}
-	if err := b.PutCheckpoint(t.Context(), orders, CheckpointLevelMax+1, 0, nil); err == nil {
+	if err := b.PutCheckpoint(t.Context(), orders, tier.CheckpointLevelMax+1, 0, nil); err == nil {
 		t.Error("a level too high: no error")
 	}
 	if err := b.PutCheckpoint(t.Context(), orders, 1, 0, []tier.Fact{add(64)}); err == nil {

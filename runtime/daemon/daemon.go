@@ -44,6 +44,8 @@ type Options struct {
 	Version  string
 	Now      func() time.Time
 	NoDelete bool
+	// StopPatience is how long a stop waits for copies under way before it abandons them; 0 is 20 s.
+	StopPatience time.Duration
 	// Progress is told after each step how far a run is; nil where nobody looks.
 	Progress func(Progress)
 }

@@ -142,7 +142,12 @@ func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
 	if rate := c.Copy.BytesPerSecond; rate > 0 {
 		slowest = max(min(slowest, rate/int64(4*c.Copy.Workers)), 1)
 	}
-	bounded, err := deadline.Wrap(raw, deadline.Options{Call: c.Copy.Timeout, BytesPerSecond: slowest})
+	d.limiter, err = limit.New(c.Copy.BytesPerSecond, time.Now, retry.Sleep)
+	if err != nil {
+		return err
+	}
+	bounded, err := deadline.Wrap(limit.Wrap(raw, d.limiter),
+		deadline.Options{Call: c.Copy.Timeout, BytesPerSecond: slowest})
 	if err != nil {
 		return err
 	}
@@ -152,11 +157,7 @@ func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	d.limiter, err = limit.New(c.Copy.BytesPerSecond, time.Now, retry.Sleep)
-	if err != nil {
-		return err
-	}
-	d.store, err = objstore.New(limit.Wrap(repeated, d.limiter), d.ledger.ID())
+	d.store, err = objstore.New(repeated, d.ledger.ID())
 	return err
 }
 

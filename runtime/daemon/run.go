@@ -15,8 +15,9 @@ import (
 	"github.com/tierd/tierd/runtime/exec"
 )
 
-// stopDeadline is how long a stop waits for copies under way before it abandons them.
-const stopDeadline = 20 * time.Second
+// stopPatience is how long a stop waits for copies under way before it abandons them, where Options
+// do not say.
+const stopPatience = 20 * time.Second
 
 // Serve is how a run is reached. Both may be nil.
 type Serve func(ctx context.Context, b api.Backend) error
@@ -144,11 +145,15 @@ func (d *Daemon) stop(abandon func()) error {
 	d.ready.Store(false)
 	d.stopping.Store(true)
 	d.log.Info("stopping")
-	patience, cancel := context.WithTimeout(context.Background(), stopDeadline)
+	wait := d.opts.StopPatience
+	if wait == 0 {
+		wait = stopPatience
+	}
+	patience, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	d.pool.wait(patience)
 	abandon()
-	last, cancelLast := context.WithTimeout(context.Background(), stopDeadline/4)
+	last, cancelLast := context.WithTimeout(context.Background(), wait/4)
 	defer cancelLast()
 	d.pool.wait(last)
 	return d.close()

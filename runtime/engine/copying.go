@@ -112,7 +112,7 @@ func (e *Engine) maintain(l *logIndex) {
 // checkpointDue finds the next block of the lowest level that is complete.
 func (l *logIndex) checkpointDue() (level uint8, block uint64, ok bool) {
 	below := uint64(l.settled())
-	for i := 0; ; i++ {
+	for i := range tier.CheckpointLevelMax {
 		var done uint64
 		if i < len(l.state.Checkpoints) {
 			done = l.state.Checkpoints[i]
@@ -126,6 +126,7 @@ func (l *logIndex) checkpointDue() (level uint8, block uint64, ok bool) {
 		}
 		return uint8(i + 1), done, true
 	}
+	return 0, 0, false
 }
 
 // missing is the range just above the copied offset that neither the source nor the store has. It is

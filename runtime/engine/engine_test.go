@@ -380,6 +380,7 @@ func TestCheckpointsAreWrittenWhenABlockIsComplete(t *testing.T) {
 		{64 * 64, []uint64{63}, 1, 63, true},
 		{64 * 64, []uint64{64}, 2, 0, true},
 		{64 * 64, []uint64{64, 1}, 0, 0, false},
+		{64 * 64 * 64, []uint64{64 * 64, 64}, 0, 0, false}, // there is no third level
 	} {
 		l.state = tier.LogState{Next: c.next, Checkpoints: c.done}
 		level, block, ok := l.checkpointDue()
