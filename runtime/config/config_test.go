@@ -144,6 +144,7 @@ func (m *machine) run(t *testing.T, td *datadriven.TestData, last **Config) stri
 		for _, f := range append(g.Policies, g.Data...) {
 			fmt.Fprintf(&b, "%s (%d bytes)\n", f.Path, len(f.Content))
 		}
+		fmt.Fprintf(&b, "data: %v\n", g.Document)
 	default:
 		b.WriteString("ok\n")
 	}

@@ -1,11 +1,16 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Text is one policy or data file as it was read.
@@ -20,6 +25,8 @@ type Generation struct {
 	Config   *Config
 	Policies []Text // *.rego, ascending by path
 	Data     []Text // .yaml, .yml and .json, ascending by path
+	// Document is what the data files say together: data.* in policies.
+	Document map[string]any
 }
 
 // LoadGeneration reads the file at path and every policy and data file that it names. The error is
@@ -34,10 +41,62 @@ func LoadGeneration(path string, host Host) (*Generation, error) {
 	g.Policies = r.files("policies.paths", c.Policies.Paths, c.Policies.pathPlaces, ".rego")
 	g.Data = r.files("policies.data", c.Policies.Data, c.Policies.dataPlaces,
 		".yaml", ".yml", ".json")
+	g.Document = r.merge(g.Data)
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
 	}
 	return g, nil
+}
+
+// merge joins the documents of the data files: each is a mapping, and a key stands in one of them.
+func (r *reader) merge(files []Text) map[string]any {
+	out := map[string]any{}
+	from := map[string]string{}
+	for _, f := range files {
+		var root yaml.Node
+		var document map[string]any
+		err := yaml.Unmarshal(f.Content, &root)
+		switch {
+		case err != nil || len(root.Content) == 0:
+		case root.Content[0].Kind != yaml.MappingNode:
+			top := root.Content[0]
+			err = &yaml.TypeError{Errors: []string{
+				fmt.Sprintf("line %d: got %s", top.Line, describe(top))}}
+		default:
+			err = root.Decode(&document)
+		}
+		if err != nil {
+			r.problems = append(r.problems, dataProblem(f.Path, err))
+			continue
+		}
+		for i := 0; len(root.Content) > 0 && i+1 < len(root.Content[0].Content); i += 2 {
+			key := root.Content[0].Content[i]
+			if first, taken := from[key.Value]; taken {
+				r.problems = append(r.problems, Problem{Place{f.Path, key.Line, key.Column},
+					fmt.Sprintf("the key %q stands in %s already", key.Value, first),
+					"keep one of them"})
+			}
+			out[key.Value], from[key.Value] = document[key.Value], f.Path
+		}
+	}
+	return out
+}
+
+// typeLine is how the YAML library says where a value has the wrong type.
+var typeLine = regexp.MustCompile(`^line (\d+): (.*)$`)
+
+// dataProblem is a data file that is not YAML, or no mapping.
+func dataProblem(path string, err error) Problem {
+	p := Problem{Place{File: path}, err.Error(), "want a document of keys and values"}
+	m := syntaxLine.FindStringSubmatch(p.Text)
+	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) && len(wrong.Errors) > 0 {
+		m = typeLine.FindStringSubmatch(wrong.Errors[0])
+	}
+	if m != nil {
+		p.Text = m[2]
+		p.Place.Line, _ = strconv.Atoi(m[1]) // 0, not known, where there is none
+	}
+	return p
 }
 
 // The bounds of a tree of policies.
