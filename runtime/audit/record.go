@@ -1,0 +1,149 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// version is that of the format.
+const version = 1
+
+// lineBytesMax bounds a line with its newline: what is longer is neither written nor read.
+const lineBytesMax = 1 << 20
+
+// frameBytesMax is what a line has at most around the intent or outcome: names, numbers, a hash.
+const frameBytesMax = 256
+
+// record is one line.
+type record struct {
+	V        uint64      `json:"v"`
+	Seq      uint64      `json:"seq"`
+	Prev     tier.SHA256 `json:"prev"`
+	Batch    uint64      `json:"batch"`
+	OpenFrom uint64      `json:"open_from"`
+	Intent   *intent     `json:"intent"`
+	Outcome  *outcome    `json:"outcome"`
+}
+
+// intent is tier.Deletion as the file has it.
+type intent struct {
+	Action  tier.Action     `json:"action"`
+	Log     string          `json:"log"`
+	Range   tier.Range      `json:"range"`
+	Bytes   int64           `json:"bytes"`
+	Epoch   tier.TierEpoch  `json:"tier_epoch"`
+	Attempt tier.AttemptID  `json:"attempt"`
+	SHA256  tier.SHA256     `json:"sha256"`
+	Object  string          `json:"object,omitempty"`
+	Reasons []tier.Reason   `json:"reasons"`
+	Digest  string          `json:"policy_digest"`
+	At      tier.Time       `json:"at_ns"`
+	Input   json.RawMessage `json:"input,omitempty"`
+}
+
+// outcome is tier.Outcome with the intent that it ends.
+type outcome struct {
+	Of     uint64             `json:"of"`
+	Result tier.OutcomeResult `json:"result"`
+	Text   string             `json:"text,omitempty"`
+	At     tier.Time          `json:"at_ns"`
+}
+
+// bodyOfIntent gives `"intent":{...}`, or refuses a deletion that no reader could read back.
+func bodyOfIntent(d tier.Deletion) ([]byte, error) {
+	if err := d.Log.Validate(); err != nil {
+		return nil, err
+	}
+	if len(d.Input) > 0 && !json.Valid(d.Input) {
+		return nil, errors.New("the policies' input is no JSON")
+	}
+	reasons := d.Reasons
+	if reasons == nil {
+		reasons = []tier.Reason{}
+	}
+	return body("intent", intent{
+		Action: d.Action, Log: d.Log.String(), Range: d.Range, Bytes: d.Bytes, Epoch: d.Epoch,
+		Attempt: d.Attempt, SHA256: d.SHA256, Object: d.Object, Reasons: reasons,
+		Digest: d.Digest, At: d.At, Input: d.Input,
+	})
+}
+
+// bodyOfOutcome gives `"outcome":{...}`.
+func bodyOfOutcome(of uint64, o tier.Outcome) ([]byte, error) {
+	switch o.Result {
+	case tier.OutcomeDeleted, tier.OutcomeKept, tier.OutcomeUnknown:
+	default:
+		return nil, fmt.Errorf("the result %q: want deleted, kept or unknown", o.Result)
+	}
+	return body("outcome", outcome{Of: of, Result: o.Result, Text: o.Text, At: o.At})
+}
+
+func body(name string, v any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(strconv.Quote(name) + ":")
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if len(out)+frameBytesMax > lineBytesMax {
+		return nil, fmt.Errorf("the record would have %d bytes, at most %d are allowed",
+			len(out)+frameBytesMax, lineBytesMax)
+	}
+	return out, nil
+}
+
+// appendLine appends a record's line, without the newline.
+func appendLine(to []byte, e entry, prev tier.SHA256, batch uint64) []byte {
+	to = fmt.Appendf(to, `{"v":%d,"seq":%d,"prev":"%s","batch":%d,"open_from":%d,`,
+		version, e.seq, prev, batch, e.openFrom)
+	return append(append(to, e.body...), '}')
+}
+
+// readLine reads a line without its newline. An error that wraps tier.ErrNewer concerns a whole
+// line of another version; any other says that the line is none of ours.
+func readLine(line []byte) (record, error) {
+	var format struct {
+		V uint64 `json:"v"`
+	}
+	if err := json.Unmarshal(line, &format); err != nil {
+		return record{}, err
+	}
+	switch {
+	case format.V > version:
+		return record{}, fmt.Errorf("version %d: %w (this tierd knows %d)",
+			format.V, tier.ErrNewer, version)
+	case format.V != version:
+		return record{}, errors.New("no record of an audit log")
+	}
+	var r record
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return record{}, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return record{}, errors.New("more than one JSON value")
+	}
+	return r, nil
+}
+
+// deletion gives the intent as it was announced.
+func (i *intent) deletion() (tier.Deletion, error) {
+	id, err := tier.ParseLogID(i.Log)
+	if err != nil {
+		return tier.Deletion{}, err
+	}
+	return tier.Deletion{
+		Action: i.Action, Log: id, Range: i.Range, Bytes: i.Bytes, Epoch: i.Epoch,
+		Attempt: i.Attempt, SHA256: i.SHA256, Object: i.Object, Reasons: i.Reasons,
+		Digest: i.Digest, At: i.At, Input: i.Input,
+	}, nil
+}
