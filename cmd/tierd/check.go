@@ -125,7 +125,7 @@ func readable(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	if _, err := f.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

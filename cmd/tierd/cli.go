@@ -36,6 +36,11 @@ type system struct {
 	lookupEnv      func(string) (string, bool)
 }
 
+// complain prints one line on stderr. Where even that fails, nobody can be told.
+func (s system) complain(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.stderr, format+"\n", args...)
+}
+
 // app is what every command runs with.
 type app struct {
 	system
@@ -67,7 +72,7 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100,
 			NoAppDescFormat: true}))
 	if err != nil {
-		fmt.Fprintf(sys.stderr, "tierd: %v\n", err)
+		sys.complain("tierd: %v", err)
 		return exitRuntime
 	}
 	defer func() {
@@ -77,9 +82,9 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	}()
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(sys.stderr, "tierd: %v\n", err)
+		sys.complain("tierd: %v", err)
 		if p := (*kong.ParseError)(nil); errors.As(err, &p) {
-			fmt.Fprintf(sys.stderr, "see: %s --help\n", helpFor(p.Context))
+			sys.complain("see: %s --help", helpFor(p.Context))
 		}
 		return exitUsage
 	}

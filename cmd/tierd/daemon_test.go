@@ -122,7 +122,7 @@ func (l *lab) request(method, path string) (status int, body string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		l.t.Fatal(err)

@@ -45,9 +45,9 @@ func (a *app) exit(err error) int {
 	case code == exitOK, errors.Is(err, errCheck):
 	case errors.As(err, &problems), errors.As(err, &policy):
 		// Each begins with its place, as editors know it.
-		fmt.Fprintf(a.stderr, "%v\n", err)
+		a.complain("%v", err)
 	default:
-		fmt.Fprintf(a.stderr, "tierd: %v\n", err)
+		a.complain("tierd: %v", err)
 	}
 	return code
 }

@@ -77,7 +77,8 @@ func terminal(w io.Writer) bool {
 	return err == nil
 }
 
-// page collects what a command prints for people: lines, and tables whose columns align.
+// page collects what a command prints for people: lines, and tables whose columns align. Like the
+// buffer that it is, it takes everything.
 type page struct {
 	bytes.Buffer
 	colour bool
@@ -85,7 +86,7 @@ type page struct {
 
 // line prints one line.
 func (p *page) line(format string, args ...any) {
-	fmt.Fprintf(p, format+"\n", args...)
+	_, _ = fmt.Fprintf(p, format+"\n", args...)
 }
 
 // alarm prints one line that wants an operator.
@@ -103,8 +104,8 @@ func (p *page) table(head string, rows []string) {
 		return
 	}
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n%s\n", head, strings.Join(rows, "\n"))
-	_ = w.Flush() // a bytes.Buffer takes everything
+	_, _ = fmt.Fprintf(w, "%s\n%s\n", head, strings.Join(rows, "\n"))
+	_ = w.Flush()
 }
 
 // row joins cells for table.

@@ -374,7 +374,7 @@ func TestSocket(t *testing.T) {
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -123,7 +123,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, q url.Valu
 		}
 		return nil, Errorf(CodeUnavailable, "ask the daemon: %v", errors.Unwrap(err))
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
 	if err != nil {
 		return nil, Errorf(CodeUnavailable, "read the daemon's answer: %v", err)
