@@ -29,7 +29,7 @@ func workload(dir vfs.Dir, p *promises) error {
 	}
 	defer func() { _ = l.Close() }()
 	ctx := context.Background()
-	for round := range tier.Offset(3) {
+	for round := range tier.Offset(2) {
 		alone, err := l.Intend(ctx, deletion(100*round))
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func TestCrashAnywhere(t *testing.T) {
 			}
 		}
 	}
-	if crashes < 60 || crashes == 2*operationsMax {
+	if crashes < 40 || crashes == 2*operationsMax {
 		t.Errorf("%d crashes", crashes)
 	}
 }
@@ -216,7 +216,7 @@ func TestCrashInRecovery(t *testing.T) {
 			}
 		}
 	}
-	if recoveries < 50 {
+	if recoveries < 40 {
 		t.Errorf("%d recoveries", recoveries)
 	}
 }
@@ -284,7 +284,7 @@ func TestKillAnywhere(t *testing.T) {
 			}
 		}
 		if finished {
-			if n < 30 {
+			if n < 20 {
 				t.Errorf("%d operations", n)
 			}
 			return
@@ -318,7 +318,7 @@ func TestFailAnywhere(t *testing.T) {
 			}
 		}
 	}
-	if failures < 60 || failures == 2*operationsMax {
+	if failures < 40 || failures == 2*operationsMax {
 		t.Errorf("%d failures", failures)
 	}
 }

@@ -110,29 +110,27 @@ func appendLine(to []byte, e entry, prev tier.SHA256, batch uint64) []byte {
 // readLine reads a line without its newline. An error that wraps tier.ErrNewer concerns a whole
 // line of another version; any other says that the line is none of ours.
 func readLine(line []byte) (record, error) {
-	var format struct {
-		V uint64 `json:"v"`
-	}
-	if err := json.Unmarshal(line, &format); err != nil {
-		return record{}, err
-	}
-	switch {
-	case format.V > version:
-		return record{}, fmt.Errorf("version %d: %w (this tierd knows %d)",
-			format.V, tier.ErrNewer, version)
-	case format.V != version:
-		return record{}, errors.New("no record of an audit log")
-	}
 	var r record
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return record{}, err
+	err := d.Decode(&r)
+	if err == nil && r.V == version {
+		if _, err := d.Token(); err != io.EOF {
+			return record{}, errors.New("more than one JSON value")
+		}
+		return r, nil
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return record{}, errors.New("more than one JSON value")
+	var format struct {
+		V uint64 `json:"v"`
 	}
-	return r, nil
+	if json.Unmarshal(line, &format) == nil && format.V > version {
+		return record{}, fmt.Errorf("version %d: %w (this tierd knows %d)",
+			format.V, tier.ErrNewer, version)
+	}
+	if err == nil {
+		err = errors.New("no record of an audit log")
+	}
+	return record{}, err
 }
 
 // deletion gives the intent as it was announced.
