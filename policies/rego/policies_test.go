@@ -10,11 +10,14 @@ import (
 	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/format"
 	"github.com/open-policy-agent/opa/v1/tester"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tierd/tierd/policies/rego"
 )
 
-// TestBuiltin runs policies/*_test.rego with OPA's own tester, and demands that every rule of the
-// built-in policy was evaluated.
-func TestBuiltin(t *testing.T) {
+// TestPolicies runs our policies' own tests, policies/*_test.rego and those of the examples, with
+// OPA's tester, and demands that they reach every rule.
+func TestPolicies(t *testing.T) {
 	t.Parallel()
 	parsed := map[string]*ast.Module{}
 	opts := ast.ParserOptions{RegoVersion: ast.RegoV1}
@@ -65,12 +68,44 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// policyFiles are the .rego files of package policies.
+// TestExamples loads the examples with their data, as a user would, and asks them.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	var list []rego.Module
+	for _, path := range glob(t, "../examples/*.rego") {
+		list = append(list, rego.Module{Path: path, Source: []byte(read(t, path))})
+	}
+	var data map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, "../examples/holds.yaml")), &data); err != nil {
+		t.Fatal(err)
+	}
+	set, err := rego.Load(list, data, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := segmentOf(25 * hour)
+	f.Now += 11 * hour // 19:00 UTC
+	d, err := set.Decide(context.Background(), f)
+	if err != nil || d.Delete || len(d.Reasons) != 1 || d.Reasons[0].Code != "legal-hold" {
+		t.Errorf("a held table: %+v, %v", d, err)
+	}
+	f.Table.Name = "clicks"
+	if d, err = set.Decide(context.Background(), f); err != nil || !d.Delete {
+		t.Errorf("a free table: %+v, %v", d, err)
+	}
+}
+
+// policyFiles are all our .rego files.
 func policyFiles(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("../*.rego")
+	return append(glob(t, "../*.rego"), glob(t, "../examples/*.rego")...)
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) < 2 {
-		t.Fatalf("policies: found %v (%v)", paths, err)
+		t.Fatalf("%s: found %v (%v)", pattern, paths, err)
 	}
 	return paths
 }
