@@ -294,13 +294,13 @@ func TestDropNeverReplaces(t *testing.T) {
 		s := v.fill(w)
 		target := v.targetNow(w)
 		at := v.dir + "/" + v.records
-		renames := 0
+		taken := false
 		w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
 			if op.Kind == vfs.OpRename && op.Path == at {
 				w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
 					if op.Kind == vfs.OpStat && strings.HasSuffix(op.Path, ".pending") {
 						w.mem.SetFault(nil)
-						renames++
+						taken = true
 						w.put(at, impostor)
 					}
 					return vfs.Proceed, nil
@@ -311,11 +311,11 @@ func TestDropNeverReplaces(t *testing.T) {
 		})
 		more := append(slices.Clone(v.content[v.records]), "more"...)
 		err := v.drop(t, s, target)
-		if !errors.Is(err, tier.ErrChanged) || !strings.Contains(err.Error(), "stays in the trash") {
+		if !errors.Is(err, tier.ErrChanged) || !strings.Contains(err.Error(), "stays in") {
 			t.Errorf("%s: %v, want ErrChanged", v.layout, err)
 		}
 		pending := v.dir + "/.tierd-trash/" + v.records + ".pending"
-		if !bytes.Equal(w.read(at), impostor) || !bytes.Equal(w.read(pending), more) || renames != 1 {
+		if !taken || !bytes.Equal(w.read(at), impostor) || !bytes.Equal(w.read(pending), more) {
 			t.Fatalf("%s: one of the files is lost: %v", v.layout, w.names(v.dir))
 		}
 		*w.clock += second
@@ -340,8 +340,8 @@ func TestDropNeverReplaces(t *testing.T) {
 	}
 }
 
-// TestDropLeavesANewFilesSiblings gives the name to a new file after the old one was condemned: what
-// lies beside it may be the new one's.
+// TestDropLeavesANewFilesSiblings gives the name to a new file after the old one was condemned:
+// what lies beside it may be the new one's.
 func TestDropLeavesANewFilesSiblings(t *testing.T) {
 	t.Parallel()
 	v := victims(t)[1]
@@ -413,9 +413,9 @@ func TestDropCrashes(t *testing.T) {
 		for _, replaced := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s replaced=%v", v.layout, replaced), func(t *testing.T) {
 				t.Parallel()
-				ends := map[string]int{}
+				ends, seen := map[string]int{}, map[string]bool{}
 				for n := range 1000 {
-					if !crashDrop(t, v, n, replaced, ends) {
+					if !crashDrop(t, v, n, replaced, ends, seen) {
 						break
 					}
 				}
@@ -428,7 +428,9 @@ func TestDropCrashes(t *testing.T) {
 }
 
 // crashDrop crashes a drop at its n-th operation in every way. It reports false if there is none.
-func crashDrop(t *testing.T, v victim, n int, replaced bool, ends map[string]int) bool {
+// What was seen on disk before is not repaired again.
+func crashDrop(t *testing.T, v victim, n int, replaced bool, ends map[string]int,
+	seen map[string]bool) bool {
 	t.Helper()
 	for _, effect := range []vfs.Effect{vfs.CrashBefore, vfs.CrashAfter} {
 		for way, choose := range crashes() {
@@ -449,10 +451,24 @@ func crashDrop(t *testing.T, v victim, n int, replaced bool, ends map[string]int
 			if got := v.state(w); err == nil && got != "gone" && got != emptyTrash {
 				t.Fatalf("%s: said to be durably gone, and is: %s", name, got)
 			}
-			repair(t, &v, w, name, ends)
+			if disk := w.disk(v.dir); !seen[disk] {
+				seen[disk] = true
+				repair(t, &v, w, name, ends)
+			}
 		}
 	}
 	return true
+}
+
+// disk is everything in a directory and its trash.
+func (w *world) disk(dir string) string {
+	var out strings.Builder
+	for _, dir := range []string{dir, dir + "/.tierd-trash"} {
+		for _, name := range w.names(dir) {
+			fmt.Fprintln(&out, dir, name, w.stat(dir+"/"+name).Inode)
+		}
+	}
+	return out.String()
 }
 
 // openReplacing is a source that sees another file in the place of the records from the first look
@@ -515,8 +531,8 @@ func repair(t *testing.T, v *victim, w *world, name string, ends map[string]int)
 			res := scan(t, after.open(v.layout), now)
 			state := v.state(after)
 			if state != "whole" && state != "gone" || !res.Scans[len(res.Scans)-1].Whole {
-				t.Fatalf("%s, operation %d of the repair, effect %d: %s, %+v", name, n, effect, state,
-					res)
+				t.Fatalf("%s, operation %d of the repair, effect %d: %s, %+v", name, n, effect,
+					state, res)
 			}
 			ends[state]++
 		}

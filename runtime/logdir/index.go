@@ -41,18 +41,25 @@ type indexRule interface {
 
 // seenBatches is what was seen of a log: its batch b, and all those before it.
 type seenBatches struct {
-	base    tier.Offset   // of the segment
-	b       *kbatch.Batch // nil before the first
-	next    tier.Offset   // one past the last offset of the batches before b
-	maxTime int64         // largest timestamp of the batches before b
+	base    tier.Offset // of the segment
+	at      bool        // there is a batch b: not before the first, and not after the last
+	b       kbatch.Batch
+	next    tier.Offset // one past the last offset of the batches before b
+	maxTime int64       // largest timestamp of the batches before b
 }
 
-// see moves on to the next batch; nil after the last.
+// see moves on to the next batch.
 func (s *seenBatches) see(b *kbatch.Batch) {
-	if s.b != nil {
+	s.pass()
+	s.at, s.b = true, *b
+}
+
+// pass leaves the last batch behind.
+func (s *seenBatches) pass() {
+	if s.at {
 		s.next, s.maxTime = s.b.Next(), max(s.maxTime, s.b.MaxTimestamp)
 	}
-	s.b = b
+	s.at = false
 }
 
 // indexCheck compares an index with its log while the log streams past.
@@ -140,7 +147,7 @@ func (r *offsetRule) entry(e []byte, log *seenBatches) (bool, error) {
 	switch {
 	case offset <= r.offset || position <= r.position:
 		return false, fmt.Errorf("offset %d at byte %d does not ascend", offset, position)
-	case log.b == nil || position > log.b.Position:
+	case !log.at || position > log.b.Position:
 		return false, nil
 	case position < log.b.Position:
 		return false, fmt.Errorf("no batch begins at byte %d", position)
@@ -168,7 +175,7 @@ func (r *timeRule) entry(e []byte, log *seenBatches) (bool, error) {
 	switch {
 	case time <= r.time || offset < r.offset:
 		return false, fmt.Errorf("timestamp %d at offset %d does not ascend", time, offset)
-	case log.b == nil || offset > int64(log.b.Last):
+	case !log.at || offset > int64(log.b.Last):
 		return false, nil
 	case time < log.maxTime:
 		return false, fmt.Errorf("timestamp %d at offset %d, and a batch before it has %d",
@@ -198,7 +205,7 @@ func (r *txnRule) entry(e []byte, log *seenBatches) (bool, error) {
 		return false, fmt.Errorf("an aborted transaction from offset %d to %d", first, last)
 	case last <= r.last:
 		return false, fmt.Errorf("last offset %d does not ascend", last)
-	case log.b == nil || last > int64(log.b.Last):
+	case !log.at || last > int64(log.b.Last):
 		return false, nil
 	}
 	r.last = last

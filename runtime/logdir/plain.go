@@ -185,6 +185,7 @@ func (p *plain) judge(f *folder, at judging) tier.Scan {
 		return scan
 	}
 	scan.SourceStart = f.segments[0].base
+	scan.Segments = make([]tier.LocalSegment, 0, len(f.segments))
 	crossed := p.crossed(f, &scan)
 	for i, s := range f.segments {
 		_, followed := f.next(i)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/tier"
@@ -20,6 +21,8 @@ import (
 const (
 	// readBytes is how much is read at once.
 	readBytes = 1 << 20
+	// cacheBytes is how much goes through all checksums at once: it stays in the processor's cache.
+	cacheBytes = 64 << 10
 	// epochChangesMax bounds the lineage that a damaged or hostile segment can claim.
 	epochChangesMax = 1 << 16
 	// millisMax is the latest time in milliseconds that nanoseconds can hold.
@@ -179,7 +182,7 @@ func (p *pass) readBatches() error {
 	if err := p.done(log); err != nil {
 		return err
 	}
-	seen.see(nil)
+	seen.pass()
 	for _, f := range p.files[1:] {
 		if err := p.readCompanion(f, seen); err != nil {
 			return err
@@ -281,11 +284,13 @@ func (p *pass) stream(f *passFile, also io.Writer) error {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		chunk := p.buf[:n]
-		if _, err := f.Write(chunk); err != nil {
-			return err
-		}
-		if also != nil {
+		for chunk := range slices.Chunk(p.buf[:n], cacheBytes) {
+			if _, err := f.Write(chunk); err != nil {
+				return err
+			}
+			if also == nil {
+				continue
+			}
 			if _, err := also.Write(chunk); err != nil {
 				return err
 			}
