@@ -12,8 +12,8 @@ import (
 var pureUnits = []string{tierUnit, gateUnit, "runtime/engine", "offsets", "sim"}
 
 // mediums are the beginnings of paths where a pure unit meets the machine after all: the ledger's
-// bbolt file, and the question who holds its lock.
-var mediums = []string{"offsets/bolt", "offsets/holder"}
+// bbolt file and its lock.
+var mediums = []string{"offsets/bolt", "offsets/lock"}
 
 // pure reports whether the file is one of a pure unit.
 func pure(f *File) bool {

@@ -44,7 +44,7 @@ func skips(n ast.Node) bool {
 		(sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf" || sel.Sel.Name == "SkipNow")
 }
 
-// serial finds tests that do not call t.Parallel first.
+// serial finds tests that do not run beside others, and could.
 func serial(f *File) []Violation {
 	var out []Violation
 	for _, d := range f.Syntax.Decls {
@@ -52,11 +52,29 @@ func serial(f *File) []Violation {
 		if !ok || d.Recv != nil || !isTest(d) {
 			continue
 		}
-		if !callsParallel(d) && !f.answered(f.line(d.Pos()), "parallel") {
+		if !callsParallel(d) && !alone(f, d) && !f.answered(f.line(d.Pos()), "parallel") {
 			out = append(out, f.at(d, "parallel", "%s does not call t.Parallel", d.Name.Name))
 		}
 	}
 	return out
+}
+
+// alone reports whether the test does what no test can do beside others: count allocations or
+// goroutines, or change what the whole process shares.
+func alone(f *File, d *ast.FuncDecl) bool {
+	found := false
+	ast.Inspect(d, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if ok && (sel.Sel.Name == "Setenv" || sel.Sel.Name == "Chdir") {
+			found = true
+		}
+		pkg, name, _ := f.imported(n)
+		if pkg == "testing" && name == "AllocsPerRun" || pkg == "go.uber.org/goleak" {
+			found = true
+		}
+		return !found
+	})
+	return found
 }
 
 func isTest(d *ast.FuncDecl) bool {

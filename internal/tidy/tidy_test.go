@@ -359,8 +359,12 @@ func TestB(t *testing.T) {
 	t.Run("x", func(t *testing.T) { t.Parallel() })
 }
 
-//tidy:parallel changes the process's environment
+//tidy:parallel the first of all
 func TestC(t *testing.T) {}
+
+func TestD(t *testing.T) { t.Setenv("a", "b") }
+
+func TestE(t *testing.T) { println(testing.AllocsPerRun(1, func() {})) }
 
 func Testify(t *testing.T) {}
 func TestMain(m *testing.M) {}
