@@ -39,7 +39,8 @@ func benchSet(b *testing.B) (*Set, *gate.Facts) {
 			State: tier.Enabled, Epoch: 1, Copied: 300},
 		Seg: gate.SegmentFacts{Range: tier.Range{Base: 0, Next: 100}, Bytes: 1000,
 			MaxTime: now - tier.Time(3*time.Hour)},
-		Node: gate.NodeFacts{DiskFreeBytes: 5000},
+		Node:   gate.NodeFacts{DiskFreeBytes: 5000},
+		Safety: gate.SafetyFacts{DropWay: tier.LocalDeleteUnlink},
 	}
 }
 
