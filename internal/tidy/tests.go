@@ -52,7 +52,7 @@ func serial(f *File) []Violation {
 		if !ok || d.Recv != nil || !isTest(d) {
 			continue
 		}
-		if !callsParallel(d) && !alone(f, d) && !f.answered(f.line(d.Pos()), "parallel") {
+		if !callsParallel(d) && !f.answered(f.line(d.Pos()), "parallel") && !alone(f, d) {
 			out = append(out, f.at(d, "parallel", "%s does not call t.Parallel", d.Name.Name))
 		}
 	}
