@@ -19,13 +19,13 @@ Example:
 	tierd accept-loss orders/0@1042`
 }
 
-// Run asks the daemon.
+// Run asks the daemon, or does it where none runs.
 func (c *acceptLossCmd) Run(a *app) error {
 	id, offset, err := parsePosition(c.Position)
 	if err != nil {
 		return err
 	}
-	b, done, err := a.daemon()
+	b, done, err := a.change()
 	if err != nil {
 		return err
 	}

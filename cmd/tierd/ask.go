@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tierd/tierd/objstore/providers"
+	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
@@ -64,23 +65,58 @@ func (a *app) socket(dataDir string) string {
 	return api.SocketPath(dataDir, api.RuntimeDir(a.lookupEnv))
 }
 
+// A daemon that starts holds the ledger a little before it can be asked.
+const (
+	askTries = 50
+	askPause = 100 * time.Millisecond
+)
+
 // ask returns what answers reading commands: the running daemon, or else a snapshot of the ledger
 // and a fresh look at the sources. done gives it back.
-func (a *app) ask() (b api.Backend, done func(), err error) {
-	c, done, err := a.daemon()
-	if err == nil {
-		return c, done, nil
+func (a *app) ask() (b api.Backend, done func(), err error) { return a.backend(daemon.Snapshot) }
+
+// change returns what performs changing commands: the running daemon, or else this process, which
+// then holds data_dir for itself. done gives it back.
+func (a *app) change() (b api.Backend, done func(), err error) { return a.backend(daemon.Exclusive) }
+
+type opener func(context.Context, daemon.Options) (api.Backend, func() error, error)
+
+func (a *app) backend(open opener) (b api.Backend, done func(), err error) {
+	for range askTries {
+		c, done, err := a.daemon()
+		if err == nil {
+			return c, done, nil
+		}
+		if !errors.Is(err, api.ErrNoDaemon) {
+			return nil, nil, err
+		}
+		b, done, err := a.own(open)
+		if err == nil {
+			return b, done, nil
+		}
+		if !errors.Is(err, offsets.ErrInUse) && !errors.Is(err, daemon.ErrInUse) {
+			return nil, nil, err
+		}
+		timer := time.NewTimer(askPause)
+		select {
+		case <-a.ctx.Done():
+			timer.Stop()
+			return nil, nil, a.ctx.Err()
+		case <-timer.C:
+		}
 	}
-	if !errors.Is(err, api.ErrNoDaemon) {
-		return nil, nil, err
-	}
-	b, closeSnapshot, err := daemon.Snapshot(a.ctx, a.options(a.quiet()))
+	return nil, nil, fmt.Errorf("%w, and it does not answer on its socket", daemon.ErrInUse)
+}
+
+// own opens data_dir in this process.
+func (a *app) own(open opener) (b api.Backend, done func(), err error) {
+	b, closeIt, err := open(a.ctx, a.options(a.quiet()))
 	if err != nil {
 		return nil, nil, err
 	}
 	return b, func() {
-		if err := closeSnapshot(); err != nil {
-			a.log.Warn("close the snapshot", "err", err)
+		if err := closeIt(); err != nil {
+			a.log.Warn("close data_dir", "err", err)
 		}
 	}, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tierd/tierd/runtime/audit"
 	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/daemon"
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
@@ -12,9 +13,6 @@ import (
 type auditCmd struct {
 	Verify auditVerifyCmd `cmd:"" help:"Check the chain of the deletion log."`
 }
-
-// auditDir is the deletion log's place in data_dir.
-const auditDir = "audit"
 
 // auditVerifyCmd checks the deletion log.
 type auditVerifyCmd struct{ output }
@@ -39,7 +37,7 @@ func (c *auditVerifyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	dir, err := vfs.OpenOS(filepath.Join(data, auditDir))
+	dir, err := vfs.OpenOS(filepath.Join(data, daemon.AuditDir))
 	if err != nil {
 		return &checkError{err}
 	}

@@ -15,9 +15,9 @@ Example:
 	tierd resume orders`
 }
 
-// Run asks the daemon.
+// Run asks the daemon, or does it where none runs.
 func (c *resumeCmd) Run(a *app) error {
-	b, done, err := a.daemon()
+	b, done, err := a.change()
 	if err != nil {
 		return err
 	}

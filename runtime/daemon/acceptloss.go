@@ -22,10 +22,12 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 		return nil, err
 	}
 	v := holder(list, o, view.LocalEnd)
-	if v == nil || v.State != string(api.SegmentQuarantined) {
+	if v == nil || !v.Local || v.Remote || !v.Segment.Closed() {
 		return nil, api.Errorf(api.CodeRefused,
-			"log %q: no quarantined segment holds the offset %d; only the loss of a damaged one can "+
-				"be accepted", id, o)
+			"log %q: no closed segment that is not copied holds the offset %d", id, o)
+	}
+	if err := d.damaged(ctx, view.Source, id, v.Range); err != nil {
+		return nil, err
 	}
 	sum, bytes, err := d.hashDamaged(ctx, view.Source, id, v.Segment)
 	if err != nil {
@@ -41,6 +43,22 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 	d.log.Warn("loss accepted", "log", id.String(), "segment", v.Range.String(), "sha256", sum.String())
 	d.step(ev)
 	return &api.AcceptedLoss{Log: id.String(), Base: v.Base, Next: v.Next, SHA256: sum}, nil
+}
+
+// damaged makes sure that the segment is: only the loss of what cannot be copied can be accepted.
+func (d *Daemon) damaged(ctx context.Context, source string, id tier.LogID, r tier.Range) error {
+	s := d.sourceNamed(source)
+	if s == nil {
+		return api.Errorf(api.CodeNotFound, "source %q is not configured", source)
+	}
+	_, err := s.dir.Read(ctx, id, r)
+	switch {
+	case errors.Is(err, tier.ErrDamaged):
+		return nil
+	case err != nil:
+		return err
+	}
+	return api.Errorf(api.CodeRefused, "log %q: the segment %s is not damaged; it is copied", id, r)
 }
 
 // hashDamaged identifies the file whose loss is accepted.

@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"fmt"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
@@ -51,6 +48,7 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 		Tolerance: tier.Time(files.Config.Limits.ClockTolerance),
 		Verify:    files.Config.Copy.Verify,
 		Paused:    func() *tier.Reason { return d.paused(g) },
+		Input:     rego.InputJSON,
 		Node:      d.node,
 	}
 	return g, nil
@@ -71,21 +69,7 @@ func compile(files *config.Generation) (*rego.Set, error) {
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: p.Path, Source: p.Content}
 	}
-	data := map[string]any{}
-	from := map[string]string{}
-	for _, f := range files.Data {
-		var document map[string]any
-		if err := yaml.Unmarshal(f.Content, &document); err != nil {
-			return nil, fmt.Errorf("%s: want a document of keys and values: %w", f.Path, err)
-		}
-		for key, value := range document {
-			if first, taken := from[key]; taken {
-				return nil, fmt.Errorf("%s: the key %q stands in %s already", f.Path, key, first)
-			}
-			data[key], from[key] = value, f.Path
-		}
-	}
-	return rego.Load(modules, data, rego.Options{})
+	return rego.Load(modules, files.Document, rego.Options{})
 }
 
 // settings is the generation as the engine needs it.

@@ -165,3 +165,16 @@ func Snapshot(ctx context.Context, opts Options) (api.Backend, func() error, err
 	}
 	return d, d.close, nil
 }
+
+// Exclusive answers commands that change something where no daemon runs: it holds the lock of
+// data_dir as one would, and starts nothing. Close gives everything back.
+func Exclusive(ctx context.Context, opts Options) (api.Backend, func() error, error) {
+	d, err := open(ctx, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.look(ctx); err != nil {
+		return nil, nil, errors.Join(err, d.close())
+	}
+	return d, d.close, nil
+}

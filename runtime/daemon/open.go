@@ -22,11 +22,11 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// The names in data_dir, beside "lock", "reserve" and the socket.
-const (
-	ledgerFile = "ledger.db"
-	auditDir   = "audit"
-)
+// AuditDir is the deletion log's directory in data_dir.
+const AuditDir = "audit"
+
+// ledgerFile is the ledger in data_dir, beside the deletion log, "lock", "reserve" and the socket.
+const ledgerFile = "ledger.db"
 
 // readersWait is how long a starting daemon waits for reading commands to finish their snapshot.
 const readersWait = 10 * time.Second
@@ -47,7 +47,7 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	}
 	d.enforce(g)
 	c := g.config
-	if err := os.MkdirAll(filepath.Join(c.DataDir, auditDir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(c.DataDir, AuditDir), 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
 	if d.lock, err = lockDir(c.DataDir); err != nil {
@@ -58,7 +58,7 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.openLedger(c, false); err != nil {
 		return nil, err
 	}
-	dir, err := vfs.OpenOS(filepath.Join(c.DataDir, auditDir))
+	dir, err := vfs.OpenOS(filepath.Join(c.DataDir, AuditDir))
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -100,9 +100,18 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.restore(); err != nil {
 		return nil, err
 	}
-	// Without Started the engine emits no effect, and nothing is shown as under way.
-	_, err = d.scanAll(ctx)
-	return d, err
+	return d, d.look(ctx)
+}
+
+// look makes the engine see the sources and the pause file. Without Started it emits no effect, and
+// nothing is shown as under way.
+func (d *Daemon) look(ctx context.Context) error {
+	if why := d.paused(d.gen.Load()); why != nil {
+		d.pause.Store(why)
+		d.step(engine.Paused{Reason: why})
+	}
+	_, err := d.scanAll(ctx)
+	return err
 }
 
 func newDaemon(opts Options) *Daemon {
@@ -118,8 +127,12 @@ func newDaemon(opts Options) *Daemon {
 }
 
 func (d *Daemon) openLedger(c *config.Config, readOnly bool) error {
+	wait := readersWait
+	if readOnly {
+		wait = 0 // whoever holds it is a daemon, which is asked instead
+	}
 	m, err := offsets.OpenBolt(filepath.Join(c.DataDir, ledgerFile), offsets.BoltOptions{
-		ReadOnly: readOnly, LockWait: readersWait,
+		ReadOnly: readOnly, LockWait: wait,
 		NewID: func() (id [16]byte) {
 			_, _ = rand.Read(id[:])
 			return id

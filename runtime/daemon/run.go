@@ -42,16 +42,19 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 		if err := d.begin(ctx, 0); err != nil {
 			return err
 		}
+		if _, err := d.scanAll(ctx); err != nil {
+			return err
+		}
 		d.ready.Store(true)
 		d.log.Info("ready", "ledger", d.ledger.ID(), "sources", len(d.sources))
-		return d.work_(ctx)
+		return d.keepOn(ctx)
 	})
 	err = g.Wait()
 	return errors.Join(err, d.stop(abandon))
 }
 
-// work_ scans, watches and ticks until ctx ends.
-func (d *Daemon) work_(ctx context.Context) error {
+// keepOn scans, watches and ticks until ctx ends.
+func (d *Daemon) keepOn(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, s := range d.sources {
 		g.Go(func() error { return d.scans(ctx, s) })

@@ -96,12 +96,9 @@ func (d *Daemon) reportScan(s *source, before *tier.Reason, res logdir.Result) {
 	}
 }
 
-// scans looks at the source now, at each interval, and when its watched files change.
+// scans looks at the source at each interval, and when its watched files change.
 func (d *Daemon) scans(ctx context.Context, s *source) error {
 	for {
-		if _, err := d.scan(ctx, s); err != nil && ctx.Err() == nil {
-			d.log.Error("scan", "source", s.Name, "err", err)
-		}
 		timer := time.NewTimer(d.gen.Load().config.Interval)
 		select {
 		case <-ctx.Done():
@@ -116,6 +113,9 @@ func (d *Daemon) scans(ctx context.Context, s *source) error {
 				return nil
 			case <-timer.C:
 			}
+		}
+		if _, err := d.scan(ctx, s); err != nil && ctx.Err() == nil {
+			d.log.Error("scan", "source", s.Name, "err", err)
 		}
 	}
 }

@@ -288,10 +288,11 @@ func (e *Engine) evaluate(l *logIndex) {
 	e.due.remove(l)
 	e.ready.remove(l)
 	e.unwant(l)
+	l.block = e.blocked(l)
 	if !e.started {
 		return
 	}
-	if l.block = e.blocked(l); l.block == nil {
+	if l.block == nil {
 		if !l.opened {
 			e.open(l)
 		} else {

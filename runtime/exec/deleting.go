@@ -61,7 +61,11 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err := ctx.Err(); err != nil {
 		return keep(tier.CodeUnknownOutcome, "given up before anything was deleted: %v", err)
 	}
-	seq, err := x.c.Audit.Intend(ctx, deletionOf(f, facts, cp, verdict))
+	announced, err := x.deletionOf(f, facts, cp, verdict)
+	if err != nil {
+		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
+	}
+	seq, err := x.c.Audit.Intend(ctx, announced)
 	if err != nil {
 		if errors.Is(err, ErrRefused) {
 			return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
@@ -96,7 +100,9 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	return after, nil, nil
 }
 
-func deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy, v gate.Verdict) tier.Deletion {
+// deletionOf is what the audit log is told: enough to ask the policies again years later.
+func (x *Executor) deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy,
+	v gate.Verdict) (tier.Deletion, error) {
 	d := tier.Deletion{Action: f.Action, Log: f.Log, Range: facts.Seg.Range,
 		Bytes: facts.Seg.Bytes, Epoch: cp.Epoch, Attempt: cp.Attempt, Reasons: v.Reasons,
 		Digest: v.Digest, At: facts.Now}
@@ -104,5 +110,11 @@ func deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy, v gate.Verdict
 		d.SHA256 = cp.Content.Files[0].SHA256
 		d.Object = cp.Content.Files[0].Name
 	}
-	return d
+	if input := x.c.Generation().Input; input != nil {
+		var err error
+		if d.Input, err = input(facts); err != nil {
+			return d, fmt.Errorf("the policies' input: %w", err)
+		}
+	}
+	return d, nil
 }

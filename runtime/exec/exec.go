@@ -37,6 +37,8 @@ type Generation struct {
 	// Paused says why nothing is deleted now; nil while deletions may happen. It is asked for each
 	// deletion, just before it.
 	Paused func() *tier.Reason
+	// Input is the policies' input for the facts, as JSON, for the audit record. It may be nil.
+	Input func(*gate.Facts) ([]byte, error)
 	// Node describes the machine now.
 	Node func() gate.NodeFacts
 }
