@@ -181,6 +181,7 @@ func (w *World) execGeneration() *exec.Generation {
 	return &exec.Generation{Table: c.Tables, Gate: gate.New(c.Policies), Brake: c.Brake,
 		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
 		Paused: w.pause,
+		Input:  rego.InputJSON,
 		Node:   func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
 }
 

@@ -39,10 +39,14 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 	g.Go(func() error { return serve(ctx, d) })
 	g.Go(func() error { return d.reloads(ctx, reload) })
 	g.Go(func() error {
-		if err := d.begin(ctx, 0); err != nil {
-			return err
+		err := d.begin(ctx, 0)
+		if err == nil {
+			_, err = d.scanAll(ctx)
 		}
-		if _, err := d.scanAll(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it was ready
+		}
+		if err != nil {
 			return err
 		}
 		d.ready.Store(true)
@@ -110,7 +114,7 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil
+			return ctx.Err()
 		case <-timer.C:
 		}
 	}
