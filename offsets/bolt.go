@@ -1,6 +1,7 @@
 package offsets
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -22,6 +24,13 @@ var bucketName = []byte("tierd")
 // mmapBytes is how much address space is reserved for the file, so that a growing file seldom has
 // to be mapped anew: that waits until nobody reads.
 const mmapBytes = 1 << 28
+
+// allocBytes is by how much the file grows when it is full.
+const allocBytes = 1 << 20
+
+// fillPercent is how full a page is left when it is split. Most keys are appended behind those of
+// their log, so that a split page seldom gets another one.
+const fillPercent = 0.9
 
 // BoltOptions says how a ledger's file is opened.
 type BoltOptions struct {
@@ -88,6 +97,7 @@ func (b *Bolt) open(o BoltOptions) error {
 	}); err != nil {
 		return opening(err)
 	}
+	b.db.AllocSize = allocBytes
 	if err := checkPages(b.file, b.db.Info().PageSize); err != nil {
 		return err
 	}
@@ -111,14 +121,14 @@ func (b *Bolt) open(o BoltOptions) error {
 	})
 }
 
-// opening makes damage of those errors of bbolt.Open that say so.
+// opening makes damage of what bbolt.Open says, unless the system said it.
 func opening(err error) error {
-	for _, e := range []error{berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum} {
-		if errors.Is(err, e) {
-			return fmt.Errorf("%w: %w", tier.ErrDamaged, err)
-		}
+	var path *fs.PathError
+	var system syscall.Errno
+	if errors.Is(err, berrors.ErrTimeout) || errors.As(err, &path) || errors.As(err, &system) {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", tier.ErrDamaged, err)
 }
 
 // virgin reports whether nothing was ever committed to the file, as after a crash while it was
@@ -152,6 +162,7 @@ func (b *Bolt) Update(fn func(Tx) error) error {
 		if err != nil {
 			return err
 		}
+		bucket.FillPercent = fillPercent
 		return fn(&boltTx{b, bucket})
 	})
 }
@@ -228,11 +239,9 @@ func (b *Bolt) Close() error {
 	switch {
 	case closed || b.file == nil:
 		return nil
-	case thrown || b.db == nil:
-		// bbolt might wait for itself. Closing the file gives its lock back.
-		if err := b.file.Close(); !errors.Is(err, fs.ErrClosed) {
-			return err
-		}
+	case thrown: // bbolt might wait for itself
+		return errors.Join(unlock(b.file), b.file.Close())
+	case b.db == nil: // bbolt has closed the file
 		return nil
 	}
 	return b.call(b.db.Close)
@@ -282,7 +291,7 @@ func (t *boltTx) Scan(from, to []byte, fn func(key, value []byte) error) error {
 		if err := t.b.call(step); err != nil {
 			return err
 		}
-		if key == nil || string(key) >= string(to) {
+		if key == nil || to != nil && bytes.Compare(key, to) >= 0 {
 			return nil
 		}
 		if err := fn(key, value); err != nil {

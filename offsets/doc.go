@@ -11,9 +11,9 @@
 //	                                            |                        |
 //	                                          refused               Medium: bbolt, or memory
 //
-// A ledger stops for good at the first commit that fails, at the first entry that is damaged, and at
-// the first record that tells of a deletion without a copy: from then on it gives the same error to
-// everyone, and the process must end. It never goes on from a state that is not known.
+// A ledger stops for good at the first commit that fails, at the first entry that is damaged, and
+// at the first record that tells of a deletion without a copy: from then on it gives the same error
+// to everyone, and the process must end. It never goes on from a state that is not known.
 //
 // # Format
 //
@@ -31,14 +31,13 @@
 //	      08 and up                               free
 //
 // Logs are numbered as they are opened, from 1; a number is never given twice. At a position of a
-// log there is at most one of copy, attempt, tombstone and hole, and exactly one below its next
-// position.
+// log there is at most one of copy, attempt, tombstone and hole.
 //
 //	value version u8 | body | CRC32C u32, big-endian, of key, version and body
 //
-// The envelope stays as it is in all versions. A value whose sum is wrong is damaged and never used;
-// one whose sum is right and whose version is not known was written by a newer tierd. A new kind of
-// key raises the format in the root, so that an older tierd refuses the ledger as a whole.
+// The envelope stays as it is in all versions. A value whose sum is wrong is damaged and never
+// used; one whose sum is right and whose version is not known was written by a newer tierd. A new
+// kind of key raises the format in the root, so that an older tierd refuses the ledger as a whole.
 //
 // In bodies of version 1, "u" is an unsigned and "i" a zigzag varint (encoding/binary), text is u
 // bytes, a range is base i | length i, times are nanoseconds since the Unix epoch.
@@ -55,7 +54,8 @@
 //	          largest record time i | batches i | (last next - range.next) i |
 //	          n u, n files | n u, n times {leader epoch i | start i}
 //	file      bytes shared with the name before u | rest of the name text | size i |
-//	          SHA-256, 32 bytes | CRC32C u32, big-endian | inode u | (size on disk - size) i | mtime i
+//	          SHA-256, 32 bytes | CRC32C u32, big-endian | inode u | (size on disk - size) i |
+//	          mtime i
 //	attempt   attempt id, 16 bytes | epoch u | range | started at i | n u, n names text
 //	tombstone attempt | cause text | abandoned at i
 //	hole      epoch u | range | (copied offset then - range.next) i | cause text | at i

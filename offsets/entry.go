@@ -40,6 +40,9 @@ func (k kind) String() string {
 
 func rootKey() []byte { return []byte{byte(kindRoot)} }
 
+// afterRoot is where all other keys begin.
+var afterRoot = []byte{byte(kindRoot), 0}
+
 func logKey(number uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(kindLog)}, number)
 }

@@ -3,7 +3,6 @@ package offsets
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -33,7 +32,7 @@ func load(r Reader) (index, error) {
 		copies:   map[uint64]uint64{},
 		words:    map[string]string{},
 	}
-	if err := r.Scan(logKey(0), []byte{math.MaxUint8}, l.entry); err != nil {
+	if err := r.Scan(afterRoot, nil, l.entry); err != nil {
 		return index{}, err
 	}
 	if l.tally != root.tally {

@@ -29,8 +29,8 @@ type Medium interface {
 type Reader interface {
 	// Get returns the value of key; nil if there is none. No stored value is empty.
 	Get(key []byte) ([]byte, error)
-	// Scan calls fn for each key in [from, to), ascending. It stops at the first error, and
-	// returns it.
+	// Scan calls fn for each key in [from, to), ascending; where to is nil, to the last key. It
+	// stops at the first error, and returns it.
 	Scan(from, to []byte, fn func(key, value []byte) error) error
 }
 

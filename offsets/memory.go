@@ -168,10 +168,13 @@ func (s *sortedMap) remove(key string) {
 	}
 }
 
-// between returns the keys in [from, to), ascending.
-func (s *sortedMap) between(from, to string) []string {
-	low, _ := slices.BinarySearch(s.keys, from)
-	high, _ := slices.BinarySearch(s.keys, to)
+// between returns the keys in [from, to), ascending; where to is nil, to the last.
+func (s *sortedMap) between(from, to []byte) []string {
+	low, _ := slices.BinarySearch(s.keys, string(from))
+	high := len(s.keys)
+	if to != nil {
+		high, _ = slices.BinarySearch(s.keys, string(to))
+	}
 	return s.keys[low:max(low, high)]
 }
 
@@ -191,8 +194,8 @@ func (t *memoryTx) Get(key []byte) ([]byte, error) {
 
 // Scan implements Reader.
 func (t *memoryTx) Scan(from, to []byte, fn func(key, value []byte) error) error {
-	keys := t.now.between(string(from), string(to))
-	if changed := t.changes.between(string(from), string(to)); len(changed) > 0 {
+	keys := t.now.between(from, to)
+	if changed := t.changes.between(from, to); len(changed) > 0 {
 		keys = append(slices.Clone(keys), changed...)
 		slices.Sort(keys)
 		keys = slices.Compact(keys)

@@ -259,8 +259,8 @@ func recordHole(g *group, old *header, r tier.HoleRecorded) (draft, error) {
 	}}, nil
 }
 
-// publish says that a fact stands in the manifest. A copy stands there before it is finished; to say
-// so once more is no mistake.
+// publish says that a fact stands in the manifest. A copy stands there before it is finished; to
+// say so once more is no mistake.
 func publish(g *group, old *header, r tier.Published) (draft, error) {
 	if i := slices.Index(old.state.Unpublished, r.Position); i >= 0 {
 		h := *old

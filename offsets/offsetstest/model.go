@@ -343,7 +343,9 @@ func drawRange(t *rapid.T) tier.Range {
 
 func (r *run) open(t *rapid.T) {
 	rec := opened(drawLog(t), tier.Offset(rapid.IntRange(0, 8).Draw(t, "start")))
-	rec.Incarnation = rapid.SampledFrom([]string{"AAAA", "AAAA", "AAAA", "BBBB"}).Draw(t, "incarnation")
+	if rapid.IntRange(0, 3).Draw(t, "other incarnation") == 3 {
+		rec.Incarnation = "BBBB"
+	}
 	r.both(rec)
 }
 
@@ -358,7 +360,8 @@ func (r *run) settle(t *rapid.T) {
 	id := drawLog(t)
 	a := attempt(rapid.IntRange(0, 300).Draw(t, "attempt"), drawRange(t))
 	a.Position = tier.Position(rapid.IntRange(0, 30).Draw(t, "position"))
-	if l := r.model.logs[id]; l != nil && len(l.attempts) > 0 && rapid.IntRange(0, 9).Draw(t, "miss") > 0 {
+	miss := rapid.IntRange(0, 9).Draw(t, "miss") == 9
+	if l := r.model.logs[id]; l != nil && len(l.attempts) > 0 && !miss {
 		a = rapid.SampledFrom(ascending(l.attempts)).Draw(t, "under way")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "abandon") == 0 {

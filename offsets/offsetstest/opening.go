@@ -9,9 +9,10 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// history is a sequence of records that takes every rule. Positions are known beforehand: they
-// begin at 0 in each log.
-func history() []tier.Record {
+// History is a sequence of records that takes every rule, for a new ledger. It must never change:
+// the golden bytes of each format version come from it. Positions are known beforehand: they begin
+// at 0 in each log.
+func History() []tier.Record {
 	at := func(n int, pos tier.Position, r tier.Range) tier.Attempt {
 		a := attempt(n, r)
 		a.Position = pos
@@ -66,7 +67,7 @@ func testNew(t *testing.T, disk Disk) {
 
 func testReadBack(t *testing.T, disk Disk) {
 	b := open(t, disk)
-	for _, r := range history() {
+	for _, r := range History() {
 		b.append(r)
 	}
 	s := b.snapshot()
@@ -79,7 +80,7 @@ func testReadBack(t *testing.T, disk Disk) {
 // testOwn changes whatever the ledger returns; the ledger must not notice.
 func testOwn(t *testing.T, disk Disk) {
 	b := open(t, disk)
-	for _, r := range history()[:15] {
+	for _, r := range History()[:15] {
 		b.append(r)
 	}
 	b.append(tier.LossAccepted{Log: orders0, Range: span(1, 2), At: t0})
@@ -107,7 +108,7 @@ func testOwn(t *testing.T, disk Disk) {
 
 func testReopen(t *testing.T, disk Disk) {
 	b := open(t, disk)
-	for _, r := range history() {
+	for _, r := range History() {
 		b.append(r)
 		b.reopens()
 	}
@@ -212,10 +213,10 @@ func testAlarm(t *testing.T, disk Disk) {
 	b.same(w, b.reopen().Tables[0].Window)
 }
 
-// testSweep fails each commit of a history in turn, before and after it took effect. After a restart
-// the ledger holds what it held before the record or after it, and the history can go on.
+// testSweep fails each commit of a history in turn, before and after it took effect. After a
+// restart the ledger holds what it held before the record or after it, and the history can go on.
 func testSweep(t *testing.T, newDisk func(t *testing.T) Disk) {
-	records := history()
+	records := History()
 	clean := open(t, newDisk(t))
 	states := []Snapshot{clean.snapshot()}
 	for _, r := range records {

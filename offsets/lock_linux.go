@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// unlock gives the file's lock back. Closing it does not where the file is still mapped.
+func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
 // holder says which process holds the lock of the file, in parentheses; nothing where the kernel
 // does not tell.
 func holder(f *os.File) string {

@@ -1,0 +1,202 @@
+package offsets
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+type reflectType = reflect.Type
+
+func benchID(n int) (id tier.AttemptID) {
+	// Spread as random ids are, the same in each run.
+	binary.BigEndian.PutUint64(id[:], scramble(uint32(n)))
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id
+}
+
+// benchAttempt is an attempt to copy a Kafka segment.
+func benchAttempt(n int, r tier.Range) tier.Attempt {
+	a := tier.Attempt{ID: benchID(n), Epoch: 1, Range: r, StartedAt: 1_700_000_000_000_000_000}
+	for _, suffix := range []string{"log", "index", "timeindex"} {
+		a.Names = append(a.Names, fmt.Sprintf("%020d.%s", r.Base, suffix))
+	}
+	return a
+}
+
+// benchCopy is the finished copy of a Kafka segment.
+func benchCopy(n int, r tier.Range) tier.Copy {
+	a := benchAttempt(n, r)
+	c := tier.Copy{Attempt: a.ID, Epoch: 1, ModTime: a.StartedAt, Verified: tier.VerifySample,
+		FinishedAt: a.StartedAt + 1e9, Content: tier.Content{Range: r, MaxTime: a.StartedAt,
+			Batches: 5000, LastNext: r.Next,
+			Lineage: []tier.EpochStart{{Epoch: 12, Start: r.Base}}}}
+	for i, name := range a.Names {
+		size := int64(1<<30) >> (10 * i)
+		f := tier.SourceFile{FileDigest: tier.FileDigest{Name: name, Size: size, CRC32C: uint32(n)},
+			Stat: tier.Stat{Inode: 1<<24 + uint64(n), Size: size, ModTime: a.StartedAt}}
+		binary.BigEndian.PutUint64(f.SHA256[i:], uint64(n))
+		c.Content.Files = append(c.Content.Files, f)
+	}
+	return c
+}
+
+func benchLog(n int) tier.LogID {
+	return tier.LogID{Table: fmt.Sprintf("orders-of-region-%d", n/100), Name: fmt.Sprint(n % 100)}
+}
+
+// BenchmarkAppend copies segments of many logs, two records each. With one caller each record has
+// its own commit; with many, one commit serves a group.
+func BenchmarkAppend(b *testing.B) {
+	for _, callers := range []int{1, 10, 100, 1000, 5000} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			l, m := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
+			count := &commits{Medium: m}
+			l.medium = count
+			for i := range callers {
+				mustAppend(b, l, tier.LogOpened{Log: benchLog(i), Epoch: 1})
+			}
+			before := count.n.Load()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for i := range callers {
+				wg.Go(func() { copySegments(b, l, benchLog(i), i, callers) })
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+			b.ReportMetric(float64(b.N)/float64(count.n.Load()-before), "records/commit")
+		})
+	}
+}
+
+// copySegments is one of several callers that append b.N records together.
+func copySegments(b *testing.B, l *Ledger, id tier.LogID, caller, callers int) {
+	for n := caller; 2*n < b.N; n += callers {
+		r := span(tier.Offset(n), tier.Offset(n+1))
+		c := benchCopy(n, r)
+		var err error
+		c.Position, err = l.Append(context.Background(),
+			tier.CopyStarted{Log: id, Attempt: benchAttempt(n, r)})
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		_, err = l.Append(context.Background(), tier.CopyFinished{Log: id, Copy: c})
+		if err != nil {
+			b.Error(err)
+			return
+		}
+	}
+}
+
+// commits counts commits.
+type commits struct {
+	Medium
+	n atomic.Int64
+}
+
+func (c *commits) Update(fn func(Tx) error) error {
+	c.n.Add(1)
+	return c.Medium.Update(fn)
+}
+
+// BenchmarkRestore starts with a million copies in ten thousand logs: Open checks all entries,
+// Restore hands them to the engine.
+func BenchmarkRestore(b *testing.B) {
+	const logs, each = 10_000, 100
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	l, _ := openAt(b, path)
+	began := time.Now()
+	fill(b, l, logs, each)
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d bytes, filled in %s", info.Size(), time.Since(began))
+	var opening, restoring time.Duration
+	var headers uint64
+	rounds := 0
+	for b.Loop() {
+		rounds++
+		before := heap()
+		began := time.Now()
+		l, _ := openAt(b, path)
+		opening += time.Since(began)
+		headers = heap() - before
+		began = time.Now()
+		copies := 0
+		err := l.Restore(func(_ tier.LogState, rs []tier.Remote, _ []tier.Attempt) error {
+			copies += len(rs)
+			return nil
+		})
+		if err != nil || copies != logs*each {
+			b.Fatalf("restored %d copies, error %v", copies, err)
+		}
+		restoring += time.Since(began)
+		l.Close()
+	}
+	b.ReportMetric(opening.Seconds()/float64(rounds), "open-s")
+	b.ReportMetric(restoring.Seconds()/float64(rounds), "restore-s")
+	b.ReportMetric(float64(headers)/logs, "heap-B/log")
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
+
+// fill copies each segments of each log, in large groups.
+func fill(b *testing.B, l *Ledger, logs, each int) {
+	commit := func(records []*pending) {
+		for _, p := range records {
+			p.done = make(chan struct{})
+		}
+		l.commitGroup(records)
+		for _, p := range records {
+			if p.err != nil {
+				b.Fatal(p.err)
+			}
+		}
+	}
+	var group []*pending
+	for i := range logs {
+		group = append(group, &pending{record: tier.LogOpened{Log: benchLog(i), Source: "broker-1",
+			Layout: tier.LayoutKafka, Incarnation: fmt.Sprintf("topic-%d", i/100), Epoch: 1}})
+	}
+	commit(group)
+	// Logs grow in turns, ten segments at a time, so that their pages lie scattered over the file.
+	const turn, together = 10, 500
+	for first := 0; first < each; first += turn {
+		for low := 0; low < logs; low += together {
+			var started, finished []*pending
+			for n := range turn * together {
+				id, s := benchLog(low+n/turn), first+n%turn
+				n := s*logs + low + n/turn
+				r := span(tier.Offset(s*1_000_000), tier.Offset((s+1)*1_000_000))
+				started = append(started, &pending{record: tier.CopyStarted{Log: id,
+					Attempt: benchAttempt(n, r)}})
+				c := benchCopy(n, r)
+				c.Position = tier.Position(s)
+				finished = append(finished, &pending{record: tier.CopyFinished{Log: id, Copy: c}})
+			}
+			commit(started)
+			commit(finished)
+		}
+	}
+}
