@@ -105,6 +105,94 @@ type LossAccepted struct {
 	At     Time
 }
 
+// TierChanged moves a table's tiering on: ENABLED -> DISABLING -> DISABLED -> ENABLED, and DISABLED
+// by retain -> DISABLING by delete. The ledger refuses every other step, and an epoch that is not one
+// more at DISABLING and ENABLED, and the same at DISABLED.
+//
+// From a DISABLING by delete on, the copies of the epoch prove nothing any more.
+type TierChanged struct {
+	Table  string
+	State  TierState
+	Epoch  TierEpoch
+	Policy DisablePolicy // of a DISABLING, and then of the DISABLED after it; empty at ENABLED
+	At     Time
+}
+
+// EpochOpened brings a log into its table's tier epoch after the table was enabled again. After
+// retain it goes on where the old one stopped: manifest, expired ranges and copied offset stay. After
+// delete (Fresh) nothing is taken over: start, copied offset and log start are Start, and what is
+// left of older epochs is only still to be removed. Start is the base of the first usable local
+// segment. It takes a position, for the manifest's "epoch" fact.
+type EpochOpened struct {
+	Log   LogID
+	Epoch TierEpoch
+	Fresh bool
+	Start Offset
+	At    Time
+}
+
+// StartMoved advances tierd's own start of the readable log, before anything of what lies below is
+// removed. Expired are the ranges of the remote segments that go: they stay proof that these offsets
+// were once copied. The ledger refuses a start that goes back. It takes a position, for the
+// manifest's "start" fact, which is published after.
+type StartMoved struct {
+	Log     LogID
+	Start   Offset
+	Expired RangeSet
+	Cause   MoveCause
+	At      Time
+}
+
+// MoveCause says why the start of a log moved.
+type MoveCause string
+
+// The causes of a move.
+const (
+	MoveExpired  MoveCause = "expired"  // table.log.ttl or another limit
+	MoveDisabled MoveCause = "disabled" // the table's tiering was turned off with the policy delete
+	MoveDropped  MoveCause = "dropped"  // the table was dropped
+)
+
+// CopyRemoved says that the store has confirmed that no object of the copy is there any more. The
+// ledger refuses it for a copy that lies at or above the log start, unless its epoch is one whose
+// data are to be deleted.
+type CopyRemoved struct {
+	Log      LogID
+	Position Position
+	Bytes    int64
+	At       Time
+	Window   BrakeWindow // of the table after it
+}
+
+// TombstoneCleared says that nothing of an abandoned attempt can appear in the store any more.
+type TombstoneCleared struct {
+	Log      LogID
+	Position Position
+	At       Time
+}
+
+// Diverged says that the source shows another leader epoch from Offset on than what was copied: the
+// copied offset goes down to Offset, copies above it are clipped there. It takes a position, for the
+// manifest's "clip" fact.
+type Diverged struct {
+	Log    LogID
+	Offset Offset
+	At     Time
+}
+
+// TableGoverned notes which entry of the configuration governs a table ("" where none does any
+// more: the table is frozen).
+type TableGoverned struct {
+	Table string
+	Entry string
+	At    Time
+}
+
+// ClockAccepted says that an operator accepted the wall time after a step.
+type ClockAccepted struct {
+	At Time
+}
+
 // ClockSeen raises the highest wall time that the ledger has seen.
 type ClockSeen struct {
 	At Time
@@ -124,6 +212,14 @@ func (r TablePaused) Subject() LogID      { return LogID{Table: r.Table} }
 func (r TableResumed) Subject() LogID     { return LogID{Table: r.Table} }
 func (r LossAccepted) Subject() LogID     { return r.Log }
 func (r ClockSeen) Subject() LogID        { return LogID{} }
+func (r TierChanged) Subject() LogID      { return LogID{Table: r.Table} }
+func (r EpochOpened) Subject() LogID      { return r.Log }
+func (r StartMoved) Subject() LogID       { return r.Log }
+func (r CopyRemoved) Subject() LogID      { return r.Log }
+func (r TombstoneCleared) Subject() LogID { return r.Log }
+func (r Diverged) Subject() LogID         { return r.Log }
+func (r TableGoverned) Subject() LogID    { return LogID{Table: r.Table} }
+func (r ClockAccepted) Subject() LogID    { return LogID{} }
 
 // LogState is the durable state of a log, without its copies.
 type LogState struct {
@@ -143,8 +239,26 @@ type LogState struct {
 	Accepted []LossAccepted
 	// Unpublished are positions of facts that are durable here but not yet in the manifest.
 	Unpublished []Position
+	// Moves are the moves of the log start whose remote segments are not all removed yet, ascending.
+	Moves []StartMove
+	// Clips are where copies of the log end because of a divergence: a copy at a lower position than
+	// the clip's counts only below its offset.
+	Clips []Clip
 	// Checkpoints[l] is the number of leading blocks of level l+1 that are durable.
 	Checkpoints []uint64
+}
+
+// StartMove is one move of a log's start.
+type StartMove struct {
+	Start Offset    `json:"start"`
+	At    Time      `json:"at"`
+	Cause MoveCause `json:"cause"`
+}
+
+// Clip ends all copies at lower positions at Offset.
+type Clip struct {
+	Position Position `json:"position"`
+	Offset   Offset   `json:"offset"`
 }
 
 // TableState is the durable state of a table.
@@ -152,12 +266,15 @@ type TableState struct {
 	Table  string
 	State  TierState
 	Epoch  TierEpoch
+	Policy DisablePolicy // in force while DISABLING, and the one that led to DISABLED
+	Since  Time          // of the last change of state
+	Entry  string        // of the configuration that governs it, as last noted
 	Paused *Reason
 	Window BrakeWindow
 }
 
 // Fact is one entry of a log's manifest. Facts commute: any order and any repetition of them
-// gives the same manifest. Exactly one of Add, Hole, Start, Clip is set.
+// gives the same manifest. Exactly one of Add, Hole, Start, Clip, Open is set.
 type Fact struct {
 	Position Position  `json:"position"`
 	Epoch    TierEpoch `json:"epoch"`
@@ -166,5 +283,6 @@ type Fact struct {
 	Add      *Copy     `json:"add,omitempty"`
 	Hole     *Hole     `json:"hole,omitempty"`
 	Start    *Offset   `json:"start,omitempty"` // max over all facts is the log start
-	Clip     *Offset   `json:"clip,omitempty"`  // offsets from here on are no longer valid in older epochs
+	Clip     *Offset   `json:"clip,omitempty"`  // adds at lower positions end here
+	Open     *Offset   `json:"open,omitempty"`  // the epoch of this fact begins here; nothing older counts
 }
