@@ -16,7 +16,10 @@ type LogOpened struct {
 	Incarnation string
 	Epoch       TierEpoch
 	Start       Offset
-	At          Time
+	// State is that of the log's table if this is its first log: ENABLED, or DISABLED where it does
+	// not tier.
+	State TierState
+	At    Time
 }
 
 // CopyStarted reserves a manifest position and names all objects of an attempt before the first
@@ -141,6 +144,7 @@ type StartMoved struct {
 	Expired RangeSet
 	Cause   MoveCause
 	At      Time
+	Window  BrakeWindow // of the table after it; the zero window where the brake does not count it
 }
 
 // MoveCause says why the start of a log moved.
@@ -159,9 +163,7 @@ const (
 type CopyRemoved struct {
 	Log      LogID
 	Position Position
-	Bytes    int64
 	At       Time
-	Window   BrakeWindow // of the table after it
 }
 
 // TombstoneCleared says that nothing of an abandoned attempt can appear in the store any more.
@@ -228,7 +230,8 @@ type LogState struct {
 	Layout      Layout
 	Incarnation string
 	Epoch       TierEpoch
-	Start       Offset // where this tier epoch began
+	Fresh       TierEpoch // copies of this epoch and later ones count; older ones are to be removed
+	Start       Offset    // where this tier epoch began
 	// Copied is exclusive: every offset in [Start, Copied) was once copied and verified, or lies in
 	// a recorded hole. Monotonic within an epoch. Necessary for a deletion, never sufficient.
 	Copied   Offset
