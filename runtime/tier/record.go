@@ -117,7 +117,7 @@ type TierChanged struct {
 	Table  string
 	State  TierState
 	Epoch  TierEpoch
-	Policy DisablePolicy // of a DISABLING, and then of the DISABLED after it; empty at ENABLED
+	Policy DisablePolicy // of a DISABLING, and of the DISABLED after it; empty at ENABLED
 	At     Time
 }
 
@@ -270,6 +270,7 @@ type TableState struct {
 	State  TierState
 	Epoch  TierEpoch
 	Policy DisablePolicy // in force while DISABLING, and the one that led to DISABLED
+	Fresh  TierEpoch     // the last epoch that was opened after a disablement by delete; 0 if none
 	Since  Time          // of the last change of state
 	Entry  string        // of the configuration that governs it, as last noted
 	Paused *Reason
