@@ -128,8 +128,10 @@ func (r *rig) words() []string {
 func (r *rig) opened(start tier.Offset) {
 	r.t.Helper()
 	f := take[Open](r)
-	r.step(Finished{ID: f.ID, Result: Opened{State: tier.LogState{Log: f.Log, Source: f.Source,
-		Layout: f.Layout, Epoch: 1, Start: start, Copied: start, LogStart: start}}})
+	r.step(Finished{ID: f.ID, Result: Opened{
+		State: tier.LogState{Log: f.Log, Source: f.Source, Layout: f.Layout, Epoch: 1, Start: start,
+			Copied: start, LogStart: start},
+		Table: tier.TableState{Table: f.Log.Table, State: f.State, Epoch: 1}}})
 }
 
 // copied answers a Copy of the segment at base as finished, at the position.

@@ -8,7 +8,9 @@ import (
 
 // considerCopy queues the log if its oldest uncopied segment can be copied now.
 func (e *Engine) considerCopy(l *logIndex) {
-	if len(l.attempts) > 0 || e.retryLater(l) {
+	t := e.table(l.id.Table)
+	if t.state.State != tier.Enabled || t.draining || l.state.Epoch != t.state.Epoch ||
+		len(l.attempts) > 0 || e.retryLater(l) {
 		return
 	}
 	if i := l.nextCopy(); i >= 0 {
@@ -22,7 +24,7 @@ func (e *Engine) considerCopy(l *logIndex) {
 func (l *logIndex) nextCopy() int {
 	for i := l.cursor; i < len(l.local); i++ {
 		switch l.states[i] {
-		case copied, copying, accepted:
+		case copied, copying, accepted, expired:
 			if i == l.cursor && l.states[i] == copied {
 				l.cursor++
 			}
@@ -96,10 +98,15 @@ func (e *Engine) maintain(l *logIndex) {
 		l.checking = true
 		e.emit(Checkpoint{ID: e.id(), Log: l.id, Level: level, Block: block})
 	}
-	if r := l.missing(); !r.Empty() && !l.holing {
+	t := e.table(l.id.Table)
+	tiers := t.state.State == tier.Enabled && l.state.Epoch == t.state.Epoch
+	if r := l.missing(); tiers && !r.Empty() && !l.holing {
 		l.holing = true
 		f := RecordHole{ID: e.id(), Log: l.id, Source: l.source, Range: r,
 			Cause: tier.HoleSourceGone}
+		if l.reopened {
+			f.Cause = tier.HoleDisabled
+		}
 		for i := range l.local {
 			if l.local[i].Next <= r.Base {
 				f.Before = l.local[i]
@@ -168,9 +175,12 @@ func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Re
 		l.addRemote(res.Remote)
 		l.state.Copied = max(l.state.Copied, res.Offset)
 		l.state.Next = max(l.state.Next, res.Next)
-		l.kept = nil
+		l.kept, l.reopened = nil, false
 	case Abandoned:
 		l.state.Next = max(l.state.Next, res.Next)
+		if res.Tombstone != nil {
+			l.tombstones = append(l.tombstones, *res.Tombstone)
+		}
 	case Failed:
 		e.failed(l, what, res)
 	}
@@ -185,6 +195,8 @@ func (l *logIndex) settle(base tier.Offset) {
 	s := &l.local[i]
 	_, identical, found := l.copyOf(s)
 	switch {
+	case !found && l.state.Expired.Covers(s.Range):
+		l.states[i] = expired
 	case identical:
 		l.states[i] = copied
 	case found:

@@ -11,10 +11,10 @@ import (
 // considerDelete finds out whether the oldest local segment is worth asking the gate about now, and
 // otherwise when.
 func (e *Engine) considerDelete(l *logIndex) {
-	if l.deleting || len(l.local) == 0 || l.states[0] != copied || !l.local[0].Closed() {
+	t := e.table(l.id.Table)
+	if l.deleting || len(l.local) == 0 || !l.mayAsk(t, 0) || t.draining {
 		return
 	}
-	t := e.table(l.id.Table)
 	if e.deletionStopped(l, t) != nil || e.retryLater(l) {
 		return
 	}
@@ -36,6 +36,13 @@ func (e *Engine) considerDelete(l *logIndex) {
 	e.want(t, l)
 }
 
+// mayAsk reports whether local segment i is one that may be deleted at all: closed, and copied if the
+// table tiers.
+func (l *logIndex) mayAsk(t *tableIndex, i int) bool {
+	return l.local[i].Closed() && (l.states[i] == copied || t.state.State != tier.Enabled) &&
+		l.states[i] != quarantined
+}
+
 // deletionStopped says why no deletion of the log is even proposed, if so.
 func (e *Engine) deletionStopped(l *logIndex, t *tableIndex) *tier.Reason {
 	switch way := e.localDelete(l.source); {
@@ -43,6 +50,8 @@ func (e *Engine) deletionStopped(l *logIndex, t *tableIndex) *tier.Reason {
 		return e.paused
 	case t.state.Paused != nil:
 		return t.state.Paused
+	case t.state.State != tier.Enabled && e.finalStopped(t) != nil:
+		return e.finalStopped(t) // no copy is left of what goes
 	case way == tier.LocalDeleteNever:
 		return &tier.Reason{Code: tier.CodeLocalDelete,
 			Text: fmt.Sprintf("local_delete of the source %q is %s", l.source, way)}
@@ -67,6 +76,15 @@ func (e *Engine) worthAsking(l *logIndex, t *tableIndex, i int, bytesFrom int64)
 	cfg, _ := e.config(t)
 	if e.settings.ExpireRule {
 		return e.now
+	}
+	if t.state.State != tier.Enabled {
+		if cfg.Bytes.Set && bytesFrom-cfg.Bytes.Value >= l.local[i].Bytes {
+			return e.now
+		}
+		if cfg.TTL == 0 {
+			return never
+		}
+		return e.birth(l, i).Add(cfg.TTL) + 1
 	}
 	if cfg.LocalSegments.Set && int64(len(l.local)-i) > cfg.LocalSegments.Value {
 		return e.now
@@ -105,7 +123,8 @@ func (e *Engine) startDelete(l *logIndex) {
 	for i := range l.local {
 		s := l.local[i]
 		r, identical, _ := l.copyOf(&s)
-		if len(list) == deleteBatchMax || !s.Closed() || l.states[i] != copied || !identical ||
+		if len(list) == deleteBatchMax || !l.mayAsk(t, i) ||
+			!identical && t.state.State == tier.Enabled ||
 			e.worthAsking(l, t, i, bytes) > e.now {
 			break
 		}
@@ -114,8 +133,10 @@ func (e *Engine) startDelete(l *logIndex) {
 			break
 		}
 		bytes -= s.Bytes
-		s.Next = r.Next // what was copied; a gap behind it belongs to nobody
-		list = append(list, DeleteCandidate{Segment: s, Copied: true, Position: r.Position,
+		if identical {
+			s.Next = r.Next // what was copied; a gap behind it belongs to nobody
+		}
+		list = append(list, DeleteCandidate{Segment: s, Copied: identical, Position: r.Position,
 			Ordinal: int64(len(l.local) - 1 - i)})
 	}
 	if len(list) == 0 {

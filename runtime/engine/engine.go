@@ -20,6 +20,8 @@ type Engine struct {
 	started  bool
 	now      tier.Time
 	paused   *tier.Reason
+	clock    *tier.Reason // why nothing final may happen by the clocks
+	stale    *tier.Reason // why nothing final may happen by the manifests
 
 	logs    map[tier.LogID]*logIndex
 	order   []*logIndex // ascending by id; what is iterated, so that no map order is visible
@@ -29,7 +31,12 @@ type Engine struct {
 	inflight map[EffectID]Effect
 	lastID   EffectID
 	copies   int // Copy and Resolve effects in flight
-	deletes  int // Delete effects in flight
+	deletes  int // Delete and Expire effects in flight
+	removers int // Remove effects in flight
+	sweeping bool
+	sweepAt  tier.Time
+
+	wantRemover []*logIndex // in the order in which they came
 
 	due     queue         // logs that wait for a time
 	ready   queue         // logs with a segment to copy, the oldest first
@@ -43,9 +50,16 @@ type tableIndex struct {
 	cfg        tier.Table
 	governed   bool
 	state      tier.TableState
-	deleting   bool // one Delete of a table at a time keeps the brake's count exact
+	known      bool        // the ledger has it
+	logs       []*logIndex // ascending by id
+	deleting   bool        // one Delete or Expire of a table at a time keeps the brake's count exact
 	pausing    bool
-	want       queue // logs whose oldest segment may go now
+	changing   bool  // a ChangeTier is under way
+	draining   bool  // no deletion begins: the table is about to become DISABLING
+	removing   int   // Remove effects in flight
+	want       queue // logs whose oldest segment may go now, in either tier
+	failures   int
+	retryAt    tier.Time
 }
 
 type sourceIndex struct {
@@ -81,7 +95,7 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		e.restore(ev)
 	case RestoredTable:
 		t := e.table(ev.State.Table)
-		t.state = ev.State
+		t.state, t.known = ev.State, true
 	case Started:
 		e.started = true
 		e.evaluateAll()
@@ -96,6 +110,9 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		e.tick()
 	case Paused:
 		e.paused = ev.Reason
+		e.evaluateAll()
+	case ClockJudged:
+		e.clock = ev.Reason
 		e.evaluateAll()
 	case Resumed:
 		t := e.table(ev.Table)
@@ -126,7 +143,8 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 // Idle reports whether nothing is under way and nothing can be started now: all that is left waits
 // for a time or for a change outside.
 func (e *Engine) Idle() bool {
-	return len(e.inflight) == 0 && e.ready.len() == 0 && len(e.wanting) == 0
+	return len(e.inflight) == 0 && e.ready.len() == 0 && len(e.wanting) == 0 &&
+		len(e.wantRemover) == 0
 }
 
 // NextDue is the earliest time at which a Tick would do something; ok is false if there is none.
@@ -156,6 +174,7 @@ func (e *Engine) restore(ev Restored) {
 	l.remote = slices.Clone(ev.Copies)
 	slices.SortFunc(l.remote, compareRemote)
 	l.attempts = slices.Clone(ev.Attempts)
+	l.tombstones = slices.Clone(ev.Tombstones)
 }
 
 // log returns the index of a log, a new one for a log never heard of.
@@ -169,6 +188,11 @@ func (e *Engine) log(id tier.LogID) *logIndex {
 		return l.id.Compare(id)
 	})
 	e.order = slices.Insert(e.order, i, l)
+	t := e.table(id.Table)
+	i, _ = slices.BinarySearchFunc(t.logs, id, func(l *logIndex, id tier.LogID) int {
+		return l.id.Compare(id)
+	})
+	t.logs = slices.Insert(t.logs, i, l)
 	return l
 }
 
@@ -238,6 +262,9 @@ func (e *Engine) sourceScanned(ev SourceScanned) {
 			continue
 		}
 		_, found := slices.BinarySearchFunc(here, l.id, tier.LogID.Compare)
+		if !found {
+			l.stale = false // that it is not there is a fresh look too
+		}
 		if l.present != found {
 			l.present = found
 			e.evaluate(l)
@@ -259,17 +286,15 @@ func (e *Engine) tick() {
 
 func (e *Engine) evaluateAll() {
 	for _, l := range e.order {
-		l.kept = nil
+		l.kept, l.remoteKept = nil, nil
 		e.evaluate(l)
 	}
 }
 
 func (e *Engine) evaluateTable(name string) {
-	for _, l := range e.order {
-		if l.id.Table == name {
-			l.kept = nil
-			e.evaluate(l)
-		}
+	for _, l := range e.table(name).logs {
+		l.kept, l.remoteKept = nil, nil
+		e.evaluate(l)
 	}
 }
 
@@ -292,16 +317,24 @@ func (e *Engine) evaluate(l *logIndex) {
 	if !e.started {
 		return
 	}
+	t := e.table(l.id.Table)
 	if l.block == nil {
-		if !l.opened {
+		switch {
+		case !l.opened:
 			e.open(l)
-		} else {
+		case t.state.State == tier.Enabled && l.state.Epoch < t.state.Epoch:
+			e.openEpoch(l, t)
+		default:
 			e.maintain(l)
 			e.considerCopy(l)
 			e.considerDelete(l)
 		}
-		l.forgive(e.now)
 	}
+	if _, governed := e.config(t); governed && l.opened {
+		e.considerRemote(l) // the store keeps its own time, whatever becomes of the source
+	}
+	l.forgive(e.now)
+	e.tend(t)
 	if l.due != never {
 		e.due.fix(l)
 	}
@@ -310,7 +343,8 @@ func (e *Engine) evaluate(l *logIndex) {
 // forgive forgets a failure that has nothing left to try again: what failed is gone.
 func (l *logIndex) forgive(now tier.Time) {
 	busy := l.copies > 0 || l.opening || l.resolving || l.deleting || l.holing || l.publishing ||
-		l.checking || l.readySlot > 0 || l.wantSlot > 0
+		l.checking || l.moving || l.expiring || l.removing || l.clearing ||
+		l.readySlot > 0 || l.wantSlot > 0
 	if l.failures > 0 && now >= l.retryAt && !busy {
 		l.forget()
 	}
@@ -340,8 +374,6 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 		return reason(tier.CodeFrozen, "no entry of the configuration governs the table %q", l.id.Table)
 	case cfg.Compacted == tier.Yes || cfg.Compacted == tier.Unknown && l.compacted:
 		return reason(tier.CodeCompacted, "compacted logs are not tiered")
-	case !cfg.Tiering:
-		return reason(tier.CodeTieringDisabled, "remote.storage.enable is false (%s)", cfg.Entry)
 	case l.opened && l.incarnation != l.state.Incarnation:
 		return reason(tier.CodeIncarnation,
 			"the log was recreated under the same name: its id is %q, the copied one's %q",
@@ -358,8 +390,24 @@ func (e *Engine) open(l *logIndex) {
 		return
 	}
 	l.opening = true
-	e.emit(Open{ID: e.id(), Log: l.id, Source: l.source, Layout: l.layout,
-		Incarnation: l.incarnation, Start: l.local[0].Base})
+	f := Open{ID: e.id(), Log: l.id, Source: l.source, Layout: l.layout,
+		Incarnation: l.incarnation, Start: l.local[0].Base, State: tier.Enabled}
+	if cfg, _ := e.config(e.table(l.id.Table)); !cfg.Tiering {
+		f.State = tier.Disabled
+	}
+	e.emit(f)
+}
+
+// openEpoch brings the log into the table's epoch, where the log is by now.
+func (e *Engine) openEpoch(l *logIndex, t *tableIndex) {
+	busy := l.copies > 0 || l.resolving || len(l.attempts) > 0 || l.deleting || l.moving
+	if l.opening || busy || len(l.local) == 0 || e.retryLater(l) {
+		e.maintain(l)
+		return
+	}
+	l.opening = true
+	e.emit(OpenEpoch{ID: e.id(), Log: l.id, Source: l.source, Epoch: t.state.Epoch,
+		Fresh: l.state.Epoch < t.state.Fresh, Start: l.local[0].Base})
 }
 
 // retryLater reports whether the log failed lately and has to wait.
@@ -386,15 +434,33 @@ func (e *Engine) fill() {
 	for e.copies < e.settings.Workers && e.ready.len() > 0 {
 		e.startCopy(e.ready.head())
 	}
+	for len(e.wantRemover) > 0 && e.removers < e.settings.Removers {
+		l := e.wantRemover[0]
+		e.wantRemover = e.wantRemover[1:]
+		e.evaluate(l)
+	}
+	e.considerSweep()
 	for i := 0; i < len(e.wanting) && e.deletes < e.settings.Deleters; {
 		t := e.wanting[i]
-		if t.deleting || t.pausing {
+		if t.deleting || t.pausing || t.draining {
 			i++
 			continue
 		}
-		e.startDelete(t.want.head())
+		e.startWanted(t.want.head(), t)
 		if i < len(e.wanting) && e.wanting[i] == t {
 			i++
 		}
 	}
+}
+
+// startWanted asks about whichever tier's oldest segment is due: the remote one first, since it is
+// the older.
+func (e *Engine) startWanted(l *logIndex, t *tableIndex) {
+	if i := l.oldestRemote(); i >= 0 && !l.expiring && l.remoteKept == nil && !l.leaves(t) &&
+		t.state.State != tier.Disabling && e.finalStopped(t) == nil &&
+		e.remoteDue(l, t, &l.remote[i], l.bytesOnce()) <= e.now {
+		e.startExpire(l, t)
+		return
+	}
+	e.startDelete(l)
 }

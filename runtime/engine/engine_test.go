@@ -95,9 +95,6 @@ func TestTrouble(t *testing.T) {
 			s.Generation = 2
 			s.LocalDelete = func(string) tier.LocalDelete { return tier.LocalDeleteNever }
 		})}, tier.CodeLocalDelete},
-		"disabled": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
-			s.Generation, tab.Tiering = 2, false
-		})}, tier.CodeTieringDisabled},
 		"compacted": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
 			s.Generation, tab.Compacted = 2, tier.Yes
 		})}, tier.CodeCompacted},
@@ -299,7 +296,7 @@ func TestTheBrakePausesTheTableUntilItIsResumed(t *testing.T) {
 	}
 	p := take[Pause](r)
 	r.step(Finished{ID: p.ID, Result: Done{}})
-	r.after(100 * time.Hour)
+	r.after(40 * time.Hour)
 	r.none() // time alone does not release it
 	r.code(tier.CodeBrake)
 	r.step(Resumed{Table: "orders"})

@@ -15,6 +15,14 @@ type Restored struct {
 	State    tier.LogState
 	Copies   []tier.Remote
 	Attempts []tier.Attempt
+	// Tombstones are the attempts that were abandoned and may still appear in the store.
+	Tombstones []Tombstone
+}
+
+// Tombstone is an abandoned attempt.
+type Tombstone struct {
+	Position tier.Position
+	At       tier.Time // when it was abandoned
 }
 
 // RestoredTable gives the engine what the ledger holds of one table.
@@ -46,6 +54,9 @@ type Finished struct {
 	Result Result
 }
 
+// ClockJudged says whether final deletions may go by the clocks now; nil if they may.
+type ClockJudged struct{ Reason *tier.Reason }
+
 // Paused says whether the pause file is there, or deletions are off.
 type Paused struct{ Reason *tier.Reason }
 
@@ -69,6 +80,7 @@ func (SourceScanned) event() {}
 func (Tick) event()          {}
 func (Finished) event()      {}
 func (Paused) event()        {}
+func (ClockJudged) event()   {}
 func (Resumed) event()       {}
 func (LossAccepted) event()  {}
 
@@ -87,6 +99,7 @@ type Open struct {
 	Layout      tier.Layout
 	Incarnation string
 	Start       tier.Offset
+	State       tier.TierState // of the table, if this is its first log
 }
 
 // Copy copies one closed segment. Durable sub-steps, in order: CopyStarted, each PUT, the PUT of the
@@ -163,6 +176,77 @@ type Checkpoint struct {
 	Block uint64
 }
 
+// ChangeTier makes one step of a table's tiering durable: TierChanged.
+type ChangeTier struct {
+	ID     EffectID
+	Table  string
+	State  tier.TierState
+	Epoch  tier.TierEpoch
+	Policy tier.DisablePolicy
+}
+
+// OpenEpoch brings a log into its table's tier epoch. Durable sub-steps: EpochOpened, the PUT of its
+// manifest entry, Published.
+type OpenEpoch struct {
+	ID     EffectID
+	Log    tier.LogID
+	Source string
+	Epoch  tier.TierEpoch
+	Fresh  bool // nothing of an older epoch counts
+	Start  tier.Offset
+}
+
+// MoveStart advances a log's start without asking, since all remote data leave the log. Durable
+// sub-steps: StartMoved, the PUT of its manifest entry, Published.
+type MoveStart struct {
+	ID    EffectID
+	Log   tier.LogID
+	Start tier.Offset
+	// Expired are the ranges of the remote segments that lie below the new start.
+	Expired tier.RangeSet
+	Cause   tier.MoveCause
+}
+
+// Expire asks the gate about the oldest remote segments of a log, in order, until one is kept, and
+// advances the log's start over those that may go. Durable sub-steps: StartMoved, the PUT of its
+// manifest entry, Published. Nothing is removed yet.
+type Expire struct {
+	ID       EffectID
+	Log      tier.LogID
+	Source   string
+	Segments []RemoteCandidate
+	Window   tier.BrakeWindow // of the table, before the first of Segments
+	Remote   Extent
+}
+
+// RemoteCandidate is a remote segment that may go.
+type RemoteCandidate struct {
+	tier.Remote
+	Ordinal int64 // from the newest remote segment of the log, which is 0
+}
+
+// Remove removes the objects of copies that are no longer part of the log. Durable sub-steps for
+// each: audit record, DELETE of each object, audit outcome, CopyRemoved.
+type Remove struct {
+	ID     EffectID
+	Log    tier.LogID
+	Action tier.Action // DeleteRemote or DisableDelete
+	Copies []RemoteCandidate
+	Remote Extent
+}
+
+// Clear removes whatever an abandoned attempt has left in the store after all. Durable sub-steps:
+// audit record and DELETE of each object that is there, audit outcome, TombstoneCleared.
+type Clear struct {
+	ID       EffectID
+	Log      tier.LogID
+	Position tier.Position
+}
+
+// Sweep looks for objects under the ledger's id that nothing names, and removes them. Durable
+// sub-steps for each: audit record, DELETE, audit outcome.
+type Sweep struct{ ID EffectID }
+
 // Pause makes the pause of a table durable: TablePaused.
 type Pause struct {
 	ID     EffectID
@@ -194,11 +278,35 @@ func (f Checkpoint) EffectID() EffectID { return f.ID }
 // EffectID implements Effect.
 func (f Pause) EffectID() EffectID { return f.ID }
 
+// EffectID implements Effect.
+func (f ChangeTier) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f OpenEpoch) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f MoveStart) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Expire) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Remove) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Clear) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Sweep) EffectID() EffectID { return f.ID }
+
 // Result is how an effect ended.
 type Result interface{ result() }
 
-// Opened completes Open. State is what the ledger holds now.
-type Opened struct{ State tier.LogState }
+// Opened completes Open and OpenEpoch. State and Table are what the ledger holds now.
+type Opened struct {
+	State tier.LogState
+	Table tier.TableState
+}
 
 // Copied completes Copy or Resolve: the segment is in the store, or was already. Next is the next
 // free manifest position of the log; Offset the copied offset.
@@ -208,8 +316,52 @@ type Copied struct {
 	Next   tier.Position
 }
 
-// Abandoned completes Resolve where the attempt could not be finished.
-type Abandoned struct{ Next tier.Position }
+// Abandoned completes Copy or Resolve where the attempt could not be finished; what it may have left
+// behind is now a tombstone. Tombstone is nil where it was one before.
+type Abandoned struct {
+	Next      tier.Position
+	Tombstone *Tombstone
+}
+
+// Moved completes MoveStart, and Expire where at least one segment may go: Expired are the ranges
+// that left the log. Published is false where the manifest does not have it yet. Kept says why the
+// next segment stays, if any.
+type Moved struct {
+	Start     tier.Offset
+	Expired   tier.RangeSet
+	Cause     tier.MoveCause
+	At        tier.Time
+	Position  tier.Position
+	Next      tier.Position
+	Published bool
+	Window    tier.BrakeWindow
+	Kept      *KeptRemote
+}
+
+// KeptRemote is the gate's answer for a remote segment that stays.
+type KeptRemote struct {
+	Position tier.Position
+	Range    tier.Range
+	Reasons  []tier.Reason
+	Due      tier.Time
+}
+
+// StaysAll completes Expire where the oldest segment stays.
+type StaysAll struct{ Kept KeptRemote }
+
+// Removed completes Remove: the copies at Positions are gone, the others stay for now.
+type Removed struct {
+	Positions []tier.Position
+	Kept      []KeptRemote
+}
+
+// Swept completes Sweep. Stale says that manifests know more than the ledger: then nothing final
+// happens until it was rebuilt.
+type Swept struct {
+	Objects int64 // removed
+	Kept    int64 // orphans that stay, by policy or because they are young
+	Stale   *tier.Reason
+}
 
 // Failed completes any effect that did not do what it should; nothing is deleted. A quarantined
 // segment is not tried again until its file changes.
@@ -251,6 +403,10 @@ type Done struct{}
 func (Opened) result()    {}
 func (Copied) result()    {}
 func (Abandoned) result() {}
+func (Moved) result()     {}
+func (StaysAll) result()  {}
+func (Removed) result()   {}
+func (Swept) result()     {}
 func (Failed) result()    {}
 func (Deleted) result()   {}
 func (HoleDone) result()  {}
@@ -267,12 +423,18 @@ type Settings struct {
 	LocalDelete func(source string) tier.LocalDelete
 	Workers     int        // copies at one time
 	Deleters    int        // deletions at one time
+	Removers    int        // removals of remote objects at one time
 	Brake       tier.Brake // per table
 	Tolerance   tier.Time  // of clocks, nanoseconds
 	HoldMax     tier.Time  // longest hold by a plugin, nanoseconds
 	AskAgain    tier.Time  // slow period after which a denial is asked again, nanoseconds
 	Backoff     Backoff
-	ExpireRule  bool // some policy may ask for deletions before a TTL is over
+	ExpireRule  bool // some policy may ask for local deletions before a TTL is over
+	// ExpireRemoteRule: some policy may ask for remote deletions before a TTL is over.
+	ExpireRemoteRule bool
+	Grace            tier.Time // between moving a start and removing what lies below, nanoseconds
+	OrphanAge        tier.Time // how long an abandoned attempt may still appear, nanoseconds
+	SweepEvery       tier.Time // how often orphans are looked for, nanoseconds; 0 is never
 }
 
 // Backoff bounds how soon a failed effect is tried again. Nanoseconds.

@@ -55,6 +55,38 @@ func (e *Engine) finished(ev Finished) {
 		l.checking = false
 		e.checkpointFinished(l, f, ev.Result)
 		e.evaluate(l)
+	case ChangeTier:
+		e.changeFinished(e.table(f.Table), f, ev.Result)
+		e.evaluateTable(f.Table)
+	case OpenEpoch:
+		l := e.log(f.Log)
+		l.opening = false
+		e.openFinished(l, ev.Result)
+		l.reopened = true
+		l.reindex()
+		e.evaluate(l)
+	case MoveStart:
+		l := e.log(f.Log)
+		l.moving = false
+		e.moveFinished(l, failure{effect: "move_start"}, ev.Result)
+		e.evaluate(l)
+	case Expire:
+		l := e.log(f.Log)
+		l.expiring = false
+		e.table(f.Log.Table).deleting = false
+		e.deletes--
+		e.moveFinished(l, failure{effect: "expire"}, ev.Result)
+		e.evaluate(l)
+	case Remove:
+		l := e.log(f.Log)
+		e.removeFinished(l, ev.Result)
+		e.evaluate(l)
+	case Clear:
+		l := e.log(f.Log)
+		e.clearFinished(l, f, ev.Result)
+		e.evaluate(l)
+	case Sweep:
+		e.sweepFinished(ev.Result)
 	case Pause:
 		t := e.table(f.Table)
 		t.pausing = false
@@ -69,6 +101,9 @@ func (e *Engine) openFinished(l *logIndex, res Result) {
 		l.succeeded(failure{effect: "open"})
 		l.opened = true
 		l.state = res.State
+		if t := e.table(l.id.Table); !t.known {
+			t.known, t.state = true, res.Table
+		}
 	case Failed:
 		e.failed(l, failure{effect: "open"}, res)
 	}

@@ -18,6 +18,7 @@ const (
 	lost                     // a copy is recorded, but the store no longer has it
 	quarantined              // damaged; blocks the log until its file changes
 	accepted                 // damaged, and an operator accepted the loss
+	expired                  // its copy was removed after its TTL; it is not copied again
 )
 
 // logIndex is the engine's memory of one log. local and state run in parallel; both are kept for
@@ -50,6 +51,10 @@ type logIndex struct {
 	floors     []floor        // of the copies in flight
 	resolving  bool
 	deleting   bool
+	moving     bool // the log start is being moved
+	expiring   bool
+	removing   bool
+	clearing   bool
 	holing     bool
 	publishing bool
 	checking   bool // a checkpoint is being written
@@ -61,6 +66,13 @@ type logIndex struct {
 	failedAt   failure      // what failed last; only its own success ends the backoff
 	block      *tier.Reason // why nothing is decided
 	kept       *keptSegment
+
+	tombstones  []Tombstone // ascending by position
+	stale       bool        // a fresh look is needed before the start moves
+	reopened    bool        // an epoch was opened, and nothing was copied in it yet
+	remoteKept  *keptRemote
+	denied      map[tier.Position]tier.Time // removals that were denied, and when to ask again
+	keptRemoval []tier.Reason
 
 	due, oldest, wantSince       tier.Time
 	dueSlot, readySlot, wantSlot int
@@ -92,7 +104,7 @@ func compareRemote(a, b tier.Remote) int {
 func (l *logIndex) look(s tier.Scan) {
 	same := slices.Equal(l.local, s.Segments)
 	l.source, l.layout, l.incarnation = s.Source, s.Layout, s.Incarnation
-	l.present, l.whole, l.compacted = true, s.Whole, s.Compacted
+	l.present, l.whole, l.compacted, l.stale = true, s.Whole, s.Compacted, false
 	l.localEnd, l.sourceStart, l.problems = s.LocalEnd, s.SourceStart, s.Problems
 	if l.hw != s.HighWatermark || l.hasHW != s.HasHighWatermark {
 		l.hw, l.hasHW, same = s.HighWatermark, s.HasHighWatermark, false
@@ -138,12 +150,18 @@ func (l *logIndex) reindex() {
 		}
 		l.states[i] = uncopied
 		for j := r; j < len(l.remote) && l.remote[j].Base == s.Base; j++ {
+			if l.remote[j].Epoch < l.state.Fresh {
+				continue
+			}
 			l.states[i] = changed
 			if l.remote[j].Log == s.Log && l.remote[j].Next <= s.Next {
 				// What followed it may have gone since: the segment ends where its copy does.
 				l.states[i], s.Next = copied, l.remote[j].Next
 				break
 			}
+		}
+		if l.states[i] == uncopied && l.state.Expired.Covers(s.Range) {
+			l.states[i] = expired
 		}
 		if l.states[i] != copied {
 			l.states[i] = l.damageOf(s, l.states[i])
@@ -190,6 +208,9 @@ func (l *logIndex) copyOf(s *tier.LocalSegment) (r tier.Remote, identical, found
 		return cmp.Compare(r.Base, b)
 	})
 	for ; i < len(l.remote) && l.remote[i].Base == s.Base; i++ {
+		if l.remote[i].Epoch < l.state.Fresh {
+			continue
+		}
 		same := l.remote[i].Log == s.Log && l.remote[i].Next <= s.Next
 		if same || !identical {
 			r, found = l.remote[i], true

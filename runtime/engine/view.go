@@ -88,9 +88,6 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 		State: t.state.State, Epoch: t.state.Epoch, Opened: l.opened, Present: l.present,
 		Start: l.state.Start, LogStart: l.state.LogStart, Copied: l.state.Copied, LocalEnd: l.localEnd,
 		Holes: slices.Clone(l.state.Holes)}
-	if cfg, governed := e.config(t); governed && !cfg.Tiering && !l.opened {
-		v.State = tier.Disabled
-	}
 	v.Local, v.Uncopied, v.OldestLag = l.localExtent()
 	if !l.tiers() {
 		v.Uncopied, v.OldestLag = Extent{}, 0
@@ -131,7 +128,8 @@ func resting(c tier.Code) bool {
 func (l *logIndex) remoteExtent() Extent {
 	var x Extent
 	for i := range l.remote {
-		if i+1 < len(l.remote) && l.remote[i+1].Base == l.remote[i].Base {
+		newer := i+1 < len(l.remote) && l.remote[i+1].Base == l.remote[i].Base
+		if newer || !l.counts(&l.remote[i]) {
 			continue
 		}
 		x.add(l.remote[i].Range, l.remote[i].Bytes)
@@ -284,7 +282,7 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 	for i := range l.remote {
 		r := &l.remote[i]
 		newer := i+1 < len(l.remote) && l.remote[i+1].Base == r.Base
-		if matched[r.Position] || newer {
+		if matched[r.Position] || newer || !l.counts(r) {
 			continue
 		}
 		out = append(out, SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,

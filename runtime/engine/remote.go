@@ -1,0 +1,426 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// What happens to a remote segment at the end of its life:
+//
+//	in the log --Expire or MoveStart--> below the start --grace--> Remove --> gone
+//
+// The start moves first, durably, in ledger and manifest; readers that are under way have the grace
+// to finish; only then do the objects go, each on a permit of its own.
+
+// counts reports whether the copy is part of the log: of an epoch that counts, and at or above the log
+// start.
+func (l *logIndex) counts(r *tier.Remote) bool {
+	return r.Epoch >= l.state.Fresh && r.Next > l.state.LogStart
+}
+
+// considerRemote finds out what is worth doing with the log's remote segments.
+func (e *Engine) considerRemote(l *logIndex) {
+	t := e.table(l.id.Table)
+	if e.finalStopped(t) != nil || e.retryLater(l) {
+		return
+	}
+	e.considerMove(l, t)
+	e.considerExpire(l, t)
+	e.considerRemove(l, t)
+	e.considerClear(l)
+}
+
+// finalStopped says why nothing that leaves no copy is proposed, if so.
+func (e *Engine) finalStopped(t *tableIndex) *tier.Reason {
+	switch {
+	case e.paused != nil:
+		return e.paused
+	case e.clock != nil:
+		return e.clock
+	case e.stale != nil:
+		return e.stale
+	case t.state.Paused != nil:
+		return t.state.Paused
+	}
+	return nil
+}
+
+// considerMove takes all remote data out of the log of a table that is disabled with the policy
+// delete. Where the log begins then was looked at after the table became DISABLING.
+func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
+	if l.moving || l.expiring || l.stale || !l.leaves(t) || l.startMovedFor(t) || l.deleting {
+		return
+	}
+	l.moving = true
+	start := l.state.Copied
+	for i := range l.remote {
+		start = max(start, l.remote[i].Next)
+	}
+	if len(l.local) > 0 {
+		start = l.local[0].Base
+	}
+	f := MoveStart{ID: e.id(), Log: l.id, Start: max(start, l.state.LogStart),
+		Cause: tier.MoveDisabled}
+	for i := range l.remote {
+		if r := l.remote[i].Range; l.remote[i].Epoch >= l.state.Fresh && r.Next <= f.Start {
+			f.Expired = f.Expired.Add(r)
+		}
+	}
+	e.emit(f)
+}
+
+// leaves reports whether the remote data of the log are to leave it.
+func (l *logIndex) leaves(t *tableIndex) bool {
+	return t.state.Policy == tier.PolicyDelete && t.state.State != tier.Enabled
+}
+
+// startMovedFor reports whether the log's start was moved since the table became DISABLING, or has
+// no need to be.
+func (l *logIndex) startMovedFor(t *tableIndex) bool {
+	if len(l.remote) == 0 {
+		return true
+	}
+	for _, m := range l.state.Moves {
+		if m.Cause == tier.MoveDisabled && m.At >= t.state.Since {
+			return true
+		}
+	}
+	return false
+}
+
+// considerExpire finds out whether the oldest remote segment is worth asking the gate about.
+func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
+	if l.expiring || l.moving || l.leaves(t) || t.draining || t.state.State == tier.Disabling {
+		return
+	}
+	i := l.oldestRemote()
+	if i < 0 {
+		return
+	}
+	if k := l.remoteKept; k != nil && k.Position == l.remote[i].Position {
+		if e.now < k.askAt {
+			l.wake(k.askAt)
+			return
+		}
+		l.remoteKept = nil
+	}
+	at := e.remoteDue(l, t, &l.remote[i], l.bytesOnce())
+	if at > e.now {
+		if at != never {
+			l.wake(at)
+		}
+		return
+	}
+	l.wantSince = at
+	e.want(t, l)
+}
+
+// oldestRemote is the remote segment that the log begins with; -1 if there is none.
+func (l *logIndex) oldestRemote() int {
+	for i := range l.remote {
+		if l.counts(&l.remote[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// remoteDue is the earliest time at which some limit lets the remote segment go, when bytes are what
+// the log has from it on; never if none does. It mirrors the built-in policy, which decides.
+func (e *Engine) remoteDue(l *logIndex, t *tableIndex, r *tier.Remote, bytes int64) tier.Time {
+	cfg, _ := e.config(t)
+	if e.settings.ExpireRemoteRule {
+		return e.now
+	}
+	if cfg.Bytes.Set && bytes-cfg.Bytes.Value >= r.Bytes {
+		return e.now
+	}
+	if cfg.TTL == 0 {
+		return never
+	}
+	birth := r.ModTime
+	if r.MaxTime > 0 && r.MaxTime <= e.now+e.settings.Tolerance {
+		birth = r.MaxTime
+	}
+	return birth.Add(cfg.TTL)
+}
+
+// bytesOnce is the size of the log with every byte counted once, wherever it lies: all remote
+// segments that count, and the local ones that have no copy.
+func (l *logIndex) bytesOnce() int64 {
+	var n int64
+	for i := range l.remote {
+		newer := i+1 < len(l.remote) && l.remote[i+1].Base == l.remote[i].Base
+		if l.counts(&l.remote[i]) && !newer {
+			n += l.remote[i].Bytes
+		}
+	}
+	for i := range l.local {
+		if l.states[i] != copied {
+			n += l.local[i].Bytes
+		}
+	}
+	return n
+}
+
+// startExpire proposes the longest prefix of remote segments that is worth asking about, up to the
+// brake.
+func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
+	brake := e.settings.Brake
+	window := t.state.Window.At(e.now, brake.Per)
+	f := Expire{Log: l.id, Source: l.source, Window: window, Remote: l.remoteExtent()}
+	after, bytes, braked := window, l.bytesOnce(), false
+	last := len(l.remote) - 1
+	for i := range l.remote {
+		r := &l.remote[i]
+		if !l.counts(r) {
+			continue
+		}
+		if len(f.Segments) == deleteBatchMax || e.remoteDue(l, t, r, bytes) > e.now {
+			break
+		}
+		after = after.Plus(1, r.Bytes)
+		if braked = brake.Exceeded(after); braked {
+			break
+		}
+		bytes -= r.Bytes
+		f.Segments = append(f.Segments, RemoteCandidate{Remote: *r, Ordinal: int64(last - i)})
+	}
+	if len(f.Segments) == 0 {
+		e.brake(l, t, braked, after)
+		return
+	}
+	l.expiring, t.deleting = true, true
+	e.deletes++
+	f.ID = e.id()
+	e.emit(f)
+	e.evaluate(l)
+}
+
+// considerRemove proposes the removal of copies that are no longer part of the log, when the grace
+// is over.
+func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
+	if l.removing || l.moving || l.expiring || t.draining {
+		return
+	}
+	f := Remove{Log: l.id, Action: tier.DeleteRemote, Remote: l.remoteExtent()}
+	if l.leaves(t) {
+		f.Action = tier.DisableDelete
+	}
+	for i := range l.remote {
+		r := &l.remote[i]
+		if !e.goes(l, t, r) {
+			continue
+		}
+		at := max(e.removeAt(l, t, r), l.denied[r.Position])
+		if at > e.now {
+			l.wake(at)
+			continue
+		}
+		if len(f.Copies) < deleteBatchMax {
+			f.Copies = append(f.Copies, RemoteCandidate{Remote: *r})
+		}
+	}
+	if len(f.Copies) == 0 || e.removers >= e.settings.Removers {
+		if len(f.Copies) > 0 {
+			e.waitRemover(l)
+		}
+		return
+	}
+	l.removing = true
+	t.removing++
+	e.removers++
+	f.ID = e.id()
+	e.emit(f)
+}
+
+// goes reports whether the objects of the copy are to be removed. A copy that may still be needed to
+// show that a local file is the copied one stays until that file is gone.
+func (e *Engine) goes(l *logIndex, t *tableIndex, r *tier.Remote) bool {
+	if l.leaves(t) {
+		return l.startMovedFor(t)
+	}
+	if r.Epoch < l.state.Fresh {
+		return true
+	}
+	if r.Next > l.state.LogStart {
+		return false
+	}
+	return e.localDelete(l.source) != tier.LocalDeleteUnlink || !l.present || !l.identifies(r)
+}
+
+// identifies reports whether a local segment is the one that was copied.
+func (l *logIndex) identifies(r *tier.Remote) bool {
+	i := l.at(r.Base)
+	return i >= 0 && l.local[i].Log == r.Log
+}
+
+// removeAt is when the grace of the move that took the copy out of the log is over.
+func (e *Engine) removeAt(l *logIndex, t *tableIndex, r *tier.Remote) tier.Time {
+	for _, m := range l.state.Moves {
+		if r.Next <= m.Start {
+			return m.At + e.settings.Grace
+		}
+	}
+	if l.leaves(t) || r.Epoch < l.state.Fresh {
+		return t.state.Since + e.settings.Grace
+	}
+	return e.now
+}
+
+// removable reports whether copies are left whose objects are to go.
+func (e *Engine) removable(l *logIndex) bool {
+	t := e.table(l.id.Table)
+	return slices.ContainsFunc(l.remote, func(r tier.Remote) bool { return e.goes(l, t, &r) })
+}
+
+// outstanding reports whether every copy that is left was denied by a policy.
+func (l *logIndex) outstanding() bool {
+	for i := range l.remote {
+		if _, denied := l.denied[l.remote[i].Position]; !denied {
+			return false
+		}
+	}
+	return true
+}
+
+// considerClear proposes to clear the tombstones whose time is over: nothing of the attempt can
+// appear any more.
+func (e *Engine) considerClear(l *logIndex) {
+	if l.clearing || len(l.tombstones) == 0 {
+		return
+	}
+	at := l.tombstones[0].At + e.settings.OrphanAge
+	if at > e.now {
+		l.wake(at)
+		return
+	}
+	l.clearing = true
+	e.emit(Clear{ID: e.id(), Log: l.id, Position: l.tombstones[0].Position})
+}
+
+// moveFinished takes over a new start.
+func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
+	switch res := res.(type) {
+	case Moved:
+		l.succeeded(what)
+		l.state.LogStart = max(l.state.LogStart, res.Start)
+		l.state.Next = max(l.state.Next, res.Next)
+		for _, r := range res.Expired {
+			l.state.Expired = l.state.Expired.Add(r)
+		}
+		l.state.Moves = append(l.state.Moves, tier.StartMove{Start: res.Start, At: res.At,
+			Cause: res.Cause})
+		if !res.Published {
+			l.state.Unpublished = append(l.state.Unpublished, res.Position)
+		}
+		if res.Window != (tier.BrakeWindow{}) {
+			e.table(l.id.Table).state.Window = res.Window
+		}
+		l.keepRemote(e, res.Kept)
+	case StaysAll:
+		l.succeeded(what)
+		l.keepRemote(e, &res.Kept)
+	case Failed:
+		e.failed(l, what, res)
+	}
+}
+
+// keptRemote remembers the gate's answer for the oldest remote segment.
+type keptRemote struct {
+	KeptRemote
+	askAt tier.Time
+}
+
+func (l *logIndex) keepRemote(e *Engine, k *KeptRemote) {
+	if k != nil {
+		l.remoteKept = &keptRemote{*k, e.askAt(k.Due)}
+	}
+}
+
+// askAt is when a kept segment is asked about again.
+func (e *Engine) askAt(due tier.Time) tier.Time {
+	at := e.now + max(e.settings.AskAgain, 1)
+	if due > e.now {
+		at = min(at, due)
+	}
+	return at
+}
+
+func (e *Engine) removeFinished(l *logIndex, res Result) {
+	t := e.table(l.id.Table)
+	l.removing = false
+	t.removing--
+	e.removers--
+	what := failure{effect: "remove"}
+	switch res := res.(type) {
+	case Removed:
+		l.succeeded(what)
+		l.remote = slices.DeleteFunc(l.remote, func(r tier.Remote) bool {
+			return slices.Contains(res.Positions, r.Position)
+		})
+		for _, p := range res.Positions {
+			delete(l.denied, p)
+		}
+		for _, k := range res.Kept {
+			if l.denied == nil {
+				l.denied = map[tier.Position]tier.Time{}
+			}
+			l.denied[k.Position] = e.askAt(k.Due)
+			l.keptRemoval = k.Reasons
+		}
+		if !slices.ContainsFunc(l.remote, func(r tier.Remote) bool {
+			return r.Next <= l.state.LogStart
+		}) && !l.leaves(t) {
+			l.state.Moves = nil
+		}
+		l.reindex()
+	case Failed:
+		e.failed(l, what, res)
+	}
+}
+
+func (e *Engine) clearFinished(l *logIndex, f Clear, res Result) {
+	l.clearing = false
+	what := failure{effect: "clear"}
+	switch res := res.(type) {
+	case Done:
+		l.succeeded(what)
+		l.tombstones = slices.DeleteFunc(l.tombstones, func(t Tombstone) bool {
+			return t.Position == f.Position
+		})
+	case Failed:
+		e.failed(l, what, res)
+	}
+}
+
+// considerSweep looks for orphans from time to time.
+func (e *Engine) considerSweep() {
+	every := e.settings.SweepEvery
+	if every == 0 || e.sweeping || e.paused != nil || e.clock != nil || e.now < e.sweepAt {
+		return
+	}
+	e.sweeping = true
+	e.sweepAt = e.now + every
+	e.emit(Sweep{ID: e.id()})
+}
+
+func (e *Engine) sweepFinished(res Result) {
+	e.sweeping = false
+	if s, ok := res.(Swept); ok && (s.Stale == nil) != (e.stale == nil) {
+		e.stale = s.Stale
+		e.evaluateAll()
+	}
+}
+
+// waitRemover queues a log that wants a free remover.
+func (e *Engine) waitRemover(l *logIndex) {
+	if !slices.Contains(e.wantRemover, l) {
+		e.wantRemover = append(e.wantRemover, l)
+	}
+}
+
+// String names the segment for people.
+func (k KeptRemote) String() string { return fmt.Sprintf("%d %s", k.Position, k.Range) }
