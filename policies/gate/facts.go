@@ -84,9 +84,26 @@ type SafetyFacts struct {
 	Pause          *tier.Reason // why deletions are paused, where that is known
 	Brake          tier.Brake
 	Window         tier.BrakeWindow // with this deletion counted in
-	ClockTolerance tier.Time        // nanoseconds
+	Remote         RemoteSafety
+	ClockTolerance tier.Time // nanoseconds
 	DropWay        tier.LocalDelete
 	OwnsSource     tier.Truth // tierd holds the source's lock, where the layout has one
+}
+
+// RemoteSafety is what the guard wants to know of deletions from the store, and of all others that
+// leave no copy.
+type RemoteSafety struct {
+	// Logical is set where the question is whether the segment may leave the log, and not yet
+	// whether its objects may be removed.
+	Logical     bool
+	Oldest      tier.Truth // the log begins with the segment
+	OutOfLog    tier.Truth // the log start lies beyond it, durably and in the manifest
+	GraceOver   tier.Truth // remote_delete_grace has passed since
+	Clocks      tier.Truth // of machine, store and ledger agree
+	Clock       string     // what they say where they do not
+	LedgerKnows tier.Truth // no manifest knows more than the ledger
+	Unnamed     tier.Truth // neither copy nor attempt nor tombstone names the object
+	OldEnough   tier.Truth // the object is older than orphan_age, by the store's own clock
 }
 
 // Proof is what was established about a segment at the moment of the question.
@@ -108,79 +125,114 @@ func (f *Facts) Target() Target {
 // Guard returns every objection to the deletion, in a fixed order; none means that the policies
 // may be asked. It is pure.
 func Guard(f *Facts) []tier.Reason {
-	var out []tier.Reason
-	object := func(code tier.Code, format string, args ...any) {
-		out = append(out, tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
-	if f.Action != tier.DeleteLocal {
-		object(tier.CodeTierState, "no rule of the guard allows the action %q", f.Action)
-		return out
-	}
-	s, p := &f.Safety, &f.Safety.Proof
+	var out objections
 	if f.Now <= 0 {
-		object(tier.CodeClock, "the time is not known")
+		out.add(tier.CodeClock, "the time is not known")
 	}
-	if f.Seg.Range.Empty() || f.Seg.File.Inode == 0 {
-		object(tier.CodeNotProved, "the segment is not known")
-	}
-	if s.SourceWhole != tier.Yes {
-		object(tier.CodeSourceUnread, "the source could not be read whole just now")
-	}
-	if s.Closed != tier.Yes {
-		object(tier.CodeActiveSegment, "the segment can still grow (closed: %s)", s.Closed)
-	}
-	if f.Log.HasHighWatermark && f.Seg.Range.Next > f.Log.HighWatermark {
-		object(tier.CodeHighWatermark, "the segment ends at %d, above the high watermark %d",
-			f.Seg.Range.Next, f.Log.HighWatermark)
-	}
-	if s.FirstLocal != tier.Yes {
-		object(tier.CodePrefixBlocked, "an older segment of the log is still local")
-	}
-	out = append(out, guardProof(f, p)...)
-	if s.DropWay != tier.LocalDeleteUnlink {
-		object(tier.CodeLocalDelete, "local_delete of the source is %q", s.DropWay)
-	}
-	if s.OwnsSource != tier.Yes {
-		object(tier.CodeSourceInUse, "tierd does not hold the lock of the source's directory")
-	}
-	switch {
-	case s.NotPaused == tier.Yes:
-	case s.Pause != nil:
-		out = append(out, *s.Pause)
+	out.pause(f)
+	switch f.Action {
+	case tier.DeleteLocal:
+		out.local(f)
+	case tier.DeleteRemote:
+		out.remote(f)
+	case tier.DisableDelete:
+		out.disable(f)
+	case tier.DeleteOrphan:
+		out.orphan(f)
 	default:
-		object(tier.CodePaused, "it is not known that deletions may happen")
-	}
-	if s.Brake.Exceeded(s.Window) {
-		object(tier.CodeBrake,
-			"%d segments (%d bytes) of the table within %s would pass the brake of %d (%d bytes)",
-			s.Window.Segments, s.Window.Bytes, s.Brake.Per, s.Brake.MaxSegments, s.Brake.MaxBytes)
+		out.add(tier.CodeTierState, "no rule of the guard allows the action %q", f.Action)
 	}
 	return out
 }
 
-// guardProof objects to a segment of a tiered table that is not proved to be in the store.
-func guardProof(f *Facts, p *Proof) []tier.Reason {
-	if !f.Table.Tiering || f.Log.State != tier.Enabled {
-		return []tier.Reason{{Code: tier.CodeTierState,
-			Text: fmt.Sprintf("the table's tier state is %s", f.Log.State)}}
+type objections []tier.Reason
+
+func (o *objections) add(code tier.Code, format string, args ...any) {
+	*o = append(*o, tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
+}
+
+func (o *objections) pause(f *Facts) {
+	switch s := &f.Safety; {
+	case s.NotPaused == tier.Yes:
+	case s.Pause != nil:
+		*o = append(*o, *s.Pause)
+	default:
+		o.add(tier.CodePaused, "it is not known that deletions may happen")
 	}
-	var out []tier.Reason
+}
+
+func (o *objections) brake(f *Facts) {
+	if s := &f.Safety; s.Brake.Exceeded(s.Window) {
+		o.add(tier.CodeBrake,
+			"%d segments (%d bytes) of the table within %s would pass the brake of %d (%d bytes)",
+			s.Window.Segments, s.Window.Bytes, s.Brake.Per, s.Brake.MaxSegments, s.Brake.MaxBytes)
+	}
+}
+
+// final is for deletions that leave no copy: they go by the clock, so it has to be right.
+func (o *objections) final(f *Facts) {
+	if r := &f.Safety.Remote; r.Clocks != tier.Yes {
+		o.add(tier.CodeClock, "the clocks are not known to agree: %s", r.Clock)
+	}
+}
+
+func (o *objections) local(f *Facts) {
+	s := &f.Safety
+	if f.Seg.Range.Empty() || f.Seg.File.Inode == 0 {
+		o.add(tier.CodeNotProved, "the segment is not known")
+	}
+	if s.SourceWhole != tier.Yes {
+		o.add(tier.CodeSourceUnread, "the source could not be read whole just now")
+	}
+	if s.Closed != tier.Yes {
+		o.add(tier.CodeActiveSegment, "the segment can still grow (closed: %s)", s.Closed)
+	}
+	if f.Log.HasHighWatermark && f.Seg.Range.Next > f.Log.HighWatermark {
+		o.add(tier.CodeHighWatermark, "the segment ends at %d, above the high watermark %d",
+			f.Seg.Range.Next, f.Log.HighWatermark)
+	}
+	if s.FirstLocal != tier.Yes {
+		o.add(tier.CodePrefixBlocked, "an older segment of the log is still local")
+	}
+	switch f.Log.State {
+	case tier.Enabled:
+		o.proof(f)
+	case tier.Disabling, tier.Disabled:
+		o.final(f)
+	default:
+		o.add(tier.CodeTierState, "the table's tier state is %q", f.Log.State)
+	}
+	if s.DropWay != tier.LocalDeleteUnlink {
+		o.add(tier.CodeLocalDelete, "local_delete of the source is %q", s.DropWay)
+	}
+	if s.OwnsSource != tier.Yes {
+		o.add(tier.CodeSourceInUse, "tierd does not hold the lock of the source's directory")
+	}
+	o.brake(f)
+}
+
+// proof objects to a segment of a tiered table that is not proved to be in the store.
+func (o *objections) proof(f *Facts) {
+	p := &f.Safety.Proof
 	object := func(code tier.Code, text string) {
 		if p.Objection != "" {
 			text += ": " + p.Objection
 		}
-		out = append(out, tier.Reason{Code: code, Text: text})
+		*o = append(*o, tier.Reason{Code: code, Text: text})
+	}
+	if !f.Table.Tiering {
+		object(tier.CodeTierState, "remote.storage.enable is false, and the tier state still ENABLED")
 	}
 	if f.Safety.EpochCurrent != tier.Yes {
-		object(tier.CodeTierEpoch, "the copy is not of the table's tier epoch")
+		object(tier.CodeTierEpoch, "the copy is of a tier epoch that no longer counts")
 	}
 	if f.Seg.Range.Next > f.Log.Copied {
-		object(tier.CodeNotCopied,
-			fmt.Sprintf("the segment ends at %d, above the copied offset %d", f.Seg.Range.Next, f.Log.Copied))
+		object(tier.CodeNotCopied, fmt.Sprintf(
+			"the segment ends at %d, above the copied offset %d", f.Seg.Range.Next, f.Log.Copied))
 	}
 	if f.Seg.Range.Base < f.Log.EpochStart {
-		object(tier.CodeNotCopied,
-			fmt.Sprintf("the segment begins below %d, where the tier epoch began", f.Log.EpochStart))
+		object(tier.CodeNotCopied, fmt.Sprintf(
+			"the segment begins below %d, where the tier epoch began", f.Log.EpochStart))
 	}
 	if p.Recorded != tier.Yes {
 		object(tier.CodeNotCopied, "no finished copy of it is recorded")
@@ -198,5 +250,68 @@ func guardProof(f *Facts, p *Proof) []tier.Reason {
 	case p.Lineage != tier.Yes:
 		object(tier.CodeLineage, "the leader epochs are not shown to agree with the copy")
 	}
-	return out
+}
+
+// remote is for a copy whose time is over: first it leaves the log, then its objects go.
+func (o *objections) remote(f *Facts) {
+	r := &f.Safety.Remote
+	o.known(f)
+	o.final(f)
+	if r.Logical {
+		if r.Oldest != tier.Yes {
+			o.add(tier.CodePrefixBlocked, "the log does not begin with the segment")
+		}
+		o.brake(f)
+		return
+	}
+	o.outOfLog(f)
+}
+
+func (o *objections) known(f *Facts) {
+	if f.Seg.Range.Empty() || f.Seg.Object == "" {
+		o.add(tier.CodeNotProved, "the copy is not known")
+	}
+	if r := &f.Safety.Remote; r.LedgerKnows != tier.Yes {
+		o.add(tier.CodeLedgerStale, "it is not known that the ledger knows all that manifests do")
+	}
+}
+
+func (o *objections) outOfLog(f *Facts) {
+	r := &f.Safety.Remote
+	if r.OutOfLog != tier.Yes {
+		o.add(tier.CodePrefixBlocked, "the log start does not lie beyond it in ledger and manifest")
+	}
+	if r.GraceOver != tier.Yes {
+		o.add(tier.CodeGrace, "readers still have time to finish")
+	}
+}
+
+// disable is for the remote data of a table whose tiering is turned off with the policy delete. How
+// much goes was confirmed beforehand, so no brake counts it.
+func (o *objections) disable(f *Facts) {
+	o.known(f)
+	o.final(f)
+	if f.Log.State != tier.Disabling || f.Table.DisablePolicy != tier.PolicyDelete {
+		o.add(tier.CodeTierState, "the tier state is %s, the policy %s", f.Log.State,
+			f.Table.DisablePolicy)
+	}
+	o.outOfLog(f)
+}
+
+// orphan is for an object that nothing names.
+func (o *objections) orphan(f *Facts) {
+	r := &f.Safety.Remote
+	if f.Seg.Object == "" {
+		o.add(tier.CodeNotProved, "the object is not known")
+	}
+	if r.LedgerKnows != tier.Yes {
+		o.add(tier.CodeLedgerStale, "it is not known that the ledger knows all that manifests do")
+	}
+	o.final(f)
+	if r.Unnamed != tier.Yes {
+		o.add(tier.CodeNotProved, "it is not shown that nothing names the object")
+	}
+	if r.OldEnough != tier.Yes {
+		o.add(tier.CodeGrace, "the object is younger than limits.orphan_age")
+	}
 }

@@ -197,6 +197,8 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 	switch res := res.(type) {
 	case Deleted:
 		l.succeeded(failure{effect: "delete"})
+		l.state.LogStart = max(l.state.LogStart, res.LogStart)
+		l.state.Next = max(l.state.Next, res.Next)
 		l.drop(res.Gone)
 		if len(res.Gone) > 0 {
 			t.state.Window = res.Window

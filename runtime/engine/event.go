@@ -374,9 +374,11 @@ type Failed struct {
 
 // Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any.
 type Deleted struct {
-	Gone   []tier.LocalSegment
-	Window tier.BrakeWindow
-	Kept   *Kept
+	Gone     []tier.LocalSegment
+	Window   tier.BrakeWindow
+	LogStart tier.Offset   // of the log now
+	Next     tier.Position // the log's next free one
+	Kept     *Kept
 }
 
 // Kept is the gate's answer for a segment that stays.

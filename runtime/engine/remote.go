@@ -106,7 +106,7 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 		}
 		l.remoteKept = nil
 	}
-	at := e.remoteDue(l, t, &l.remote[i], l.bytesOnce())
+	at := e.remoteDue(l, t, &l.remote[i], l.remoteExtent().Bytes)
 	if at > e.now {
 		if at != never {
 			l.wake(at)
@@ -144,25 +144,7 @@ func (e *Engine) remoteDue(l *logIndex, t *tableIndex, r *tier.Remote, bytes int
 	if r.MaxTime > 0 && r.MaxTime <= e.now+e.settings.Tolerance {
 		birth = r.MaxTime
 	}
-	return birth.Add(cfg.TTL)
-}
-
-// bytesOnce is the size of the log with every byte counted once, wherever it lies: all remote
-// segments that count, and the local ones that have no copy.
-func (l *logIndex) bytesOnce() int64 {
-	var n int64
-	for i := range l.remote {
-		newer := i+1 < len(l.remote) && l.remote[i+1].Base == l.remote[i].Base
-		if l.counts(&l.remote[i]) && !newer {
-			n += l.remote[i].Bytes
-		}
-	}
-	for i := range l.local {
-		if l.states[i] != copied {
-			n += l.local[i].Bytes
-		}
-	}
-	return n
+	return birth.Add(cfg.TTL) + 1 // the limit is strict
 }
 
 // startExpire proposes the longest prefix of remote segments that is worth asking about, up to the
@@ -171,7 +153,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 	brake := e.settings.Brake
 	window := t.state.Window.At(e.now, brake.Per)
 	f := Expire{Log: l.id, Source: l.source, Window: window, Remote: l.remoteExtent()}
-	after, bytes, braked := window, l.bytesOnce(), false
+	after, bytes, braked := window, l.remoteExtent().Bytes, false
 	last := len(l.remote) - 1
 	for i := range l.remote {
 		r := &l.remote[i]

@@ -74,7 +74,8 @@ func (x *Executor) reidentify(ctx context.Context, log tier.LogID, pos tier.Posi
 		}
 		return nil, false, fatal(err)
 	}
-	if known.Epoch != x.epoch(log) || !sameContent(known.Content, content) {
+	state, _ := x.c.Ledger.Log(log)
+	if known.Epoch < state.Fresh || !sameContent(known.Content, content) {
 		return nil, false, nil
 	}
 	_, err = x.append(ctx, tier.CopyReidentified{Log: log, Position: pos, Files: content.Files})
@@ -194,7 +195,7 @@ func (x *Executor) commit(ctx context.Context, log tier.LogID, a tier.Attempt,
 	_, err := x.append(ctx, tier.CopyFinished{Log: log, Copy: c})
 	if errors.Is(err, ErrRefused) {
 		// Abandoned meanwhile, or of an epoch that ended: it never counts, and is collected.
-		return failure(tier.CodeTierEpoch, "%v", err), nil
+		return x.abandon(ctx, log, a, err.Error())
 	}
 	if err != nil {
 		return nil, fatal(err)

@@ -37,6 +37,8 @@ func (x *Executor) delete(ctx context.Context, f engine.Delete) (engine.Result, 
 		done.Window = window
 		done.Gone = append(done.Gone, c.Segment)
 	}
+	state, _ := x.c.Ledger.Log(f.Log)
+	done.LogStart, done.Next = state.LogStart, state.Next
 	return done, nil
 }
 
@@ -60,6 +62,17 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	// Whoever gave up waiting for this call must not find a segment gone later.
 	if err := ctx.Err(); err != nil {
 		return keep(tier.CodeUnknownOutcome, "given up before anything was deleted: %v", err)
+	}
+	if facts.Log.State != tier.Enabled && f.Remote.Segments == 0 {
+		// No copy is left of what goes: the log's start moves first, durably, where readers look.
+		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: facts.Seg.Range.Next,
+			Cause: tier.MoveExpired, At: x.c.Now()})
+		if err != nil {
+			return before, nil, err
+		}
+		if failed, ok := r.(engine.Failed); ok {
+			return keep(failed.Reason.Code, "%s", failed.Reason.Text)
+		}
 	}
 	announced, err := x.deletionOf(f, facts, cp, verdict)
 	if err != nil {

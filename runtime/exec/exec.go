@@ -39,6 +39,10 @@ type Generation struct {
 	Paused func() *tier.Reason
 	// Input is the policies' input for the facts, as JSON, for the audit record. It may be nil.
 	Input func(*gate.Facts) ([]byte, error)
+	// Clocks tells whether the clocks of machine, store and ledger agree, and if not, what they say.
+	Clocks    func(ctx context.Context) (tier.Truth, string)
+	Grace     tier.Time // between moving a start and removing what lies below, nanoseconds
+	OrphanAge tier.Time // how old an object that nothing names must be, nanoseconds
 	// Node describes the machine now.
 	Node func() gate.NodeFacts
 }
@@ -74,6 +78,20 @@ func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.Result, erro
 		return x.publishFact(ctx, f.Log, f.Position)
 	case engine.Checkpoint:
 		return x.checkpoint(ctx, f)
+	case engine.ChangeTier:
+		return x.changeTier(ctx, f)
+	case engine.OpenEpoch:
+		return x.openEpoch(ctx, f)
+	case engine.MoveStart:
+		return x.moveStart(ctx, f)
+	case engine.Expire:
+		return x.expire(ctx, f)
+	case engine.Remove:
+		return x.remove(ctx, f)
+	case engine.Clear:
+		return x.clear(ctx, f)
+	case engine.Sweep:
+		return x.sweep(ctx)
 	case engine.Pause:
 		_, err := x.append(ctx, tier.TablePaused{Table: f.Table, Reason: f.Reason, At: x.c.Now()})
 		return engine.Done{}, fatal(err)
@@ -136,7 +154,8 @@ func classify(err error, fallback tier.Code) tier.Reason {
 
 func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, error) {
 	_, err := x.append(ctx, tier.LogOpened{Log: f.Log, Source: f.Source, Layout: f.Layout,
-		Incarnation: f.Incarnation, Epoch: x.epoch(f.Log), Start: f.Start, At: x.c.Now()})
+		Incarnation: f.Incarnation, Epoch: x.epoch(f.Log), Start: f.Start, State: f.State,
+		At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeIncarnation, "%v", err), nil
 	}
@@ -147,7 +166,7 @@ func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, erro
 	if !ok {
 		return nil, fmt.Errorf("ledger: %s is not there after it was opened", f.Log)
 	}
-	return engine.Opened{State: state}, nil
+	return engine.Opened{State: state, Table: x.c.Ledger.Table(f.Log.Table)}, nil
 }
 
 // epoch is the table's tier epoch now; 1 for a table never seen.

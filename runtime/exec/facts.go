@@ -44,6 +44,19 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: src.LocalDelete(), OwnsSource: src.Owned()},
 	}
+	x.pauseFacts(g, facts, durable, governed)
+	if durable.State != tier.Enabled {
+		facts.Safety.Remote.Clocks, facts.Safety.Remote.Clock = g.Clocks(ctx)
+	}
+	x.lookAtSource(ctx, src, facts, c)
+	facts.Safety.Window = before.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
+	cp, err := x.prove(ctx, src, facts, c)
+	return facts, cp, err
+}
+
+// pauseFacts says whether deletions of the table may happen at all now.
+func (x *Executor) pauseFacts(g *Generation, facts *gate.Facts, durable tier.TableState,
+	governed bool) {
 	switch why := g.Paused(); {
 	case why != nil:
 		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, why
@@ -52,10 +65,6 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 	case governed:
 		facts.Safety.NotPaused = tier.Yes
 	}
-	x.lookAtSource(ctx, src, facts, c)
-	facts.Safety.Window = before.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
-	cp, err := x.prove(ctx, src, facts, c)
-	return facts, cp, err
 }
 
 // lookAtSource scans the log afresh.
@@ -109,7 +118,8 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 	facts.Seg.CopiedAt, facts.Seg.Verified = cp.FinishedAt, cp.Verified != ""
 	facts.Seg.MaxTime, facts.Seg.ModTime = cp.Content.MaxTime, cp.ModTime
 	p.Recorded = tier.TruthOf(cp.Content.Range == facts.Seg.Range && len(cp.Content.Files) > 0)
-	facts.Safety.EpochCurrent = tier.TruthOf(cp.Epoch == facts.Log.Epoch)
+	state, _ := x.c.Ledger.Log(log)
+	facts.Safety.EpochCurrent = tier.TruthOf(cp.Epoch >= state.Fresh && cp.Epoch <= facts.Log.Epoch)
 	if p.Identity, p.Objection, err = x.identical(ctx, src, facts, &cp); err != nil {
 		return cp, err
 	}

@@ -121,8 +121,8 @@ func sameNames(names []string, files []tier.SourceFile) bool {
 
 func (x *Executor) abandon(ctx context.Context, log tier.LogID, a tier.Attempt,
 	cause string) (engine.Result, error) {
-	_, err := x.append(ctx, tier.CopyAbandoned{Log: log, Position: a.Position, Cause: cause,
-		At: x.c.Now()})
+	at := x.c.Now()
+	_, err := x.append(ctx, tier.CopyAbandoned{Log: log, Position: a.Position, Cause: cause, At: at})
 	if errors.Is(err, ErrRefused) {
 		return x.settled(engine.Resolve{Log: log, Attempt: a})
 	}
@@ -130,5 +130,6 @@ func (x *Executor) abandon(ctx context.Context, log tier.LogID, a tier.Attempt,
 		return nil, fatal(err)
 	}
 	state, _ := x.c.Ledger.Log(log)
-	return engine.Abandoned{Next: state.Next}, nil
+	return engine.Abandoned{Next: state.Next,
+		Tombstone: &engine.Tombstone{Position: a.Position, At: at}}, nil
 }

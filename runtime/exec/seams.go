@@ -33,6 +33,12 @@ type Ledger interface {
 	Copy(id tier.LogID, pos tier.Position) (tier.Copy, error)
 	// Attempt returns the attempt under way at the position; ErrVanished if there is none.
 	Attempt(id tier.LogID, pos tier.Position) (tier.Attempt, error)
+	// Abandoned returns the tombstone at the position; ErrVanished if there is none.
+	Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, error)
+	// Named reports whether the attempt is under way, finished or a tombstone.
+	Named(a tier.AttemptID) (bool, error)
+	// Err is the error that broke the ledger; nil while it is well.
+	Err() error
 	// Facts returns the log's facts at the positions [from, to), ascending.
 	Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error)
 }
@@ -86,6 +92,17 @@ type Store interface {
 	PutFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
 	// Fact reads one manifest entry back and checks it.
 	Fact(ctx context.Context, log tier.LogID, pos tier.Position, attempt tier.AttemptID) (tier.Fact, error)
+	// NewestEntry lists the log's manifest for the highest position that has an entry.
+	NewestEntry(ctx context.Context, log tier.LogID) (pos tier.Position, found bool, err error)
+	// AttemptKey is the key prefix of an attempt's files; FileKey the key of one.
+	AttemptKey(k tier.ObjectKey) (string, error)
+	FileKey(k tier.ObjectKey) (string, error)
+	// DeleteFiles spends the permit for the files of the target's attempt and deletes them; one that
+	// is not there is a success. DeleteObject does so for the one object that is the target.
+	DeleteFiles(ctx context.Context, p gate.Permit, t gate.Target, keys []tier.ObjectKey) error
+	DeleteObject(ctx context.Context, p gate.Permit, t gate.Target) error
+	// Objects lists all objects of logs under the ledger's id.
+	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
 	// PutCheckpoint writes the manifest checkpoint of the block at the level.
 	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64, facts []tier.Fact) error
 }

@@ -48,3 +48,17 @@ type Intent struct {
 	Seq      uint64
 	Deletion Deletion
 }
+
+// StoredObject is an object of a log as a listing shows it.
+type StoredObject struct {
+	Key      string
+	Log      LogID
+	Modified Time      // by the store's clock
+	Attempt  AttemptID // of a file or an entry
+	// Entry and Checkpoint are of the manifest; neither is set for a segment's file.
+	Entry      bool
+	Checkpoint bool
+	Position   Position // of an entry
+	Level      uint8    // of a checkpoint
+	Block      uint64   // of a checkpoint
+}

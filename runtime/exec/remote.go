@@ -1,0 +1,291 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// changeTier makes one step of a table's tiering durable.
+func (x *Executor) changeTier(ctx context.Context, f engine.ChangeTier) (engine.Result, error) {
+	_, err := x.append(ctx, tier.TierChanged{Table: f.Table, State: f.State, Epoch: f.Epoch,
+		Policy: f.Policy, At: x.c.Now()})
+	if errors.Is(err, ErrRefused) {
+		return failure(tier.CodeTierState, "%v", err), nil
+	}
+	return engine.Done{}, fatal(err)
+}
+
+// openEpoch brings a log into its table's tier epoch. Durable sub-steps: EpochOpened, the manifest
+// entry, Published.
+func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Result, error) {
+	_, err := x.append(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
+		Start: f.Start, At: x.c.Now()})
+	if errors.Is(err, ErrRefused) {
+		return failure(tier.CodeTierEpoch, "%v", err), nil
+	}
+	if err != nil {
+		return nil, fatal(err)
+	}
+	state, ok := x.c.Ledger.Log(f.Log)
+	if !ok {
+		return nil, fmt.Errorf("ledger: %s is not there after its epoch was opened", f.Log)
+	}
+	return engine.Opened{State: state, Table: x.c.Ledger.Table(f.Log.Table)}, nil
+}
+
+// moveStart takes remote data out of the log without asking. Durable sub-steps: StartMoved, the
+// manifest entry, Published.
+func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Result, error) {
+	return x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: f.Start, Expired: f.Expired,
+		Cause: f.Cause, At: x.c.Now()})
+}
+
+func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) (
+	engine.Result, error) {
+	pos, err := x.append(ctx, m)
+	if errors.Is(err, ErrRefused) {
+		return failure(tier.CodeRetry, "%v", err), nil
+	}
+	if err != nil {
+		return nil, fatal(err)
+	}
+	state, _ := x.c.Ledger.Log(log)
+	done := engine.Moved{Start: m.Start, Expired: m.Expired, Cause: m.Cause, At: m.At,
+		Position: pos, Next: state.Next, Window: m.Window}
+	r, err := x.publishFact(ctx, log, pos)
+	if err != nil {
+		return nil, err
+	}
+	_, failed := r.(engine.Failed)
+	done.Published = !failed
+	return done, nil
+}
+
+// expire asks about the oldest remote segments in order, and moves the start over those that may go.
+// Durable sub-steps: StartMoved, the manifest entry, Published.
+func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, error) {
+	g := x.c.Generation()
+	state, _ := x.c.Ledger.Log(f.Log)
+	knows, why := x.ledgerKnows(ctx, f.Log, state)
+	m := tier.StartMoved{Log: f.Log, Start: state.LogStart, Cause: tier.MoveExpired, At: x.c.Now(),
+		Window: f.Window}
+	var kept *engine.KeptRemote
+	for i, c := range f.Segments {
+		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, f.Remote)
+		if err != nil {
+			return nil, err
+		}
+		r := &facts.Safety.Remote
+		r.Logical, r.Oldest = true, tier.TruthOf(i == 0 || c.Base <= m.Start)
+		r.LedgerKnows = knows
+		facts.Safety.Window = m.Window.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
+		_, v := g.Gate.Ask(ctx, facts)
+		if !v.Delete {
+			kept = &engine.KeptRemote{Position: c.Position, Range: c.Range, Reasons: v.Reasons,
+				Due: v.Due}
+			if why != "" {
+				kept.Reasons = append(kept.Reasons, tier.Reason{Code: tier.CodeLedgerStale, Text: why})
+			}
+			break
+		}
+		m.Start = max(m.Start, c.Next)
+		m.Expired = m.Expired.Add(c.Range)
+		m.Window = facts.Safety.Window
+	}
+	if len(m.Expired) == 0 {
+		if kept == nil {
+			return engine.Done{}, nil
+		}
+		return engine.StaysAll{Kept: *kept}, nil
+	}
+	r, err := x.move(ctx, f.Log, m)
+	if moved, ok := r.(engine.Moved); ok {
+		moved.Kept = kept
+		return moved, err
+	}
+	return r, err
+}
+
+// remoteFacts looks at what guard and policies may know of a remote segment. The error is one that
+// ends the process.
+func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogID, a tier.Action,
+	c engine.RemoteCandidate, all engine.Extent) (*gate.Facts, tier.Copy, error) {
+	now := x.c.Now()
+	table, governed := g.Table(log.Table)
+	durable := x.c.Ledger.Table(log.Table)
+	if durable.State != tier.Enabled {
+		table.DisablePolicy = durable.Policy // the one that was fixed when it began counts
+	}
+	state, _ := x.c.Ledger.Log(log)
+	facts := &gate.Facts{Action: a, Now: now, Table: table, Node: g.Node(),
+		Log: gate.LogFacts{ID: log, Layout: state.Layout, State: durable.State, Epoch: durable.Epoch,
+			EpochStart: state.Start, Copied: state.Copied, LogStart: state.LogStart,
+			RemoteStart: all.Base, RemoteEnd: all.Next, RemoteBytes: all.Bytes},
+		Seg:    gate.SegmentFacts{Range: c.Range, Bytes: c.Bytes, OrdinalFromNewest: c.Ordinal},
+		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance},
+	}
+	x.pauseFacts(g, facts, durable, governed)
+	r := &facts.Safety.Remote
+	r.Clocks, r.Clock = g.Clocks(ctx)
+	cp, err := x.c.Ledger.Copy(log, c.Position)
+	if errors.Is(err, ErrVanished) {
+		return facts, cp, nil // and the guard sees that nothing is known of it
+	}
+	if err != nil {
+		return facts, cp, fatal(err)
+	}
+	facts.Seg.MaxTime, facts.Seg.ModTime = cp.Content.MaxTime, cp.ModTime
+	facts.Seg.CopiedAt, facts.Seg.Verified = cp.FinishedAt, cp.Verified != ""
+	facts.Seg.Range, facts.Seg.Bytes = cp.Content.Range, cp.Content.Bytes()
+	facts.Seg.Object, err = x.c.Store.AttemptKey(attemptKey(log, &cp))
+	if err != nil {
+		return facts, cp, nil
+	}
+	r.OutOfLog, r.GraceOver = outOfLog(state, durable, &cp, now, g.Grace)
+	return facts, cp, nil
+}
+
+func attemptKey(log tier.LogID, c *tier.Copy) tier.ObjectKey {
+	return tier.ObjectKey{Log: log, Epoch: c.Epoch, Base: c.Content.Range.Base, Attempt: c.Attempt}
+}
+
+// outOfLog tells whether the copy is part of the log no more, durably and in the manifest, and
+// whether readers had the grace since.
+func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.Time) (out,
+	over tier.Truth) {
+	if len(s.Unpublished) > 0 {
+		return tier.Unknown, tier.Unknown
+	}
+	leaves := t.Policy == tier.PolicyDelete && t.State != tier.Enabled
+	for _, m := range s.Moves {
+		if c.Content.Range.Next <= m.Start || leaves && m.Cause == tier.MoveDisabled && m.At >= t.Since {
+			return tier.Yes, tier.TruthOf(now >= m.At+grace)
+		}
+	}
+	if c.Epoch < s.Fresh {
+		return tier.Yes, tier.TruthOf(now >= t.Since+grace)
+	}
+	return tier.TruthOf(c.Content.Range.Next <= s.LogStart), tier.Unknown
+}
+
+// ledgerKnows lists the log's manifest: an entry at a position that the ledger never handed out says
+// that the ledger is older than the manifest.
+func (x *Executor) ledgerKnows(ctx context.Context, log tier.LogID, s tier.LogState) (tier.Truth, string) {
+	newest, found, err := x.c.Store.NewestEntry(ctx, log)
+	switch {
+	case err != nil:
+		return tier.Unknown, err.Error()
+	case found && newest >= s.Next:
+		return tier.No, fmt.Sprintf("the manifest of %s has an entry at position %d, the ledger's next "+
+			"one is %d: run tierd rebuild", log, newest, s.Next)
+	}
+	return tier.Yes, ""
+}
+
+// remove removes the objects of copies that are no longer part of the log. Durable sub-steps for
+// each: audit record, DELETE of each object, audit outcome, CopyRemoved.
+func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, error) {
+	g := x.c.Generation()
+	state, _ := x.c.Ledger.Log(f.Log)
+	knows, _ := x.ledgerKnows(ctx, f.Log, state)
+	var done engine.Removed
+	for _, c := range f.Copies {
+		facts, cp, err := x.remoteFacts(ctx, g, f.Log, f.Action, c, f.Remote)
+		if err != nil {
+			return nil, err
+		}
+		facts.Safety.Remote.LedgerKnows = knows
+		kept, err := x.removeOne(ctx, g, facts, &cp)
+		if err != nil {
+			return nil, err
+		}
+		if kept != nil {
+			kept.Position, kept.Range = c.Position, c.Range
+			done.Kept = append(done.Kept, *kept)
+			continue
+		}
+		_, err = x.append(ctx, tier.CopyRemoved{Log: f.Log, Position: c.Position, At: x.c.Now()})
+		if err != nil {
+			return nil, fmt.Errorf("ledger: %w", err)
+		}
+		done.Positions = append(done.Positions, c.Position)
+	}
+	return done, nil
+}
+
+// removeOne asks about one copy and removes its objects. Where kept is not nil it stayed, or it is
+// not known whether all of it is gone.
+func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Facts,
+	cp *tier.Copy) (*engine.KeptRemote, error) {
+	permit, v := g.Gate.Ask(ctx, facts)
+	if !v.Delete {
+		return &engine.KeptRemote{Reasons: v.Reasons, Due: v.Due}, nil
+	}
+	var keys []tier.ObjectKey
+	for _, file := range cp.Content.Files {
+		k := attemptKey(facts.Log.ID, cp)
+		k.Name = file.Name
+		keys = append(keys, k)
+	}
+	d := tier.Deletion{Epoch: cp.Epoch, Attempt: cp.Attempt}
+	if len(cp.Content.Files) > 0 {
+		d.SHA256 = cp.Content.Files[0].SHA256
+	}
+	return x.deleteObjects(ctx, g, permit, facts, v, d, func(ctx context.Context) error {
+		if err := x.c.Store.DeleteFiles(ctx, permit, facts.Target(), keys); err != nil {
+			return err
+		}
+		for _, k := range keys { // gone is what the store says is gone
+			if err := x.c.Store.StatFile(ctx, k, 0); !errors.Is(err, ErrVanished) {
+				return fmt.Errorf("%s is still there after its deletion: %w", k.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// deleteObjects announces a deletion, performs it and writes its outcome.
+func (x *Executor) deleteObjects(ctx context.Context, g *Generation, _ gate.Permit,
+	facts *gate.Facts, v gate.Verdict, d tier.Deletion,
+	perform func(context.Context) error) (*engine.KeptRemote, error) {
+	stays := func(code tier.Code, err error) (*engine.KeptRemote, error) {
+		return &engine.KeptRemote{Reasons: []tier.Reason{{Code: code, Text: err.Error()}},
+			Due: x.c.Now().Add(time.Minute)}, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return stays(tier.CodeUnknownOutcome, err)
+	}
+	d.Action, d.Log, d.Range, d.Bytes = facts.Action, facts.Log.ID, facts.Seg.Range, facts.Seg.Bytes
+	d.Object, d.Reasons, d.Digest, d.At = facts.Seg.Object, v.Reasons, v.Digest, facts.Now
+	if g.Input != nil {
+		var err error
+		if d.Input, err = g.Input(facts); err != nil {
+			return stays(tier.CodeAudit, err)
+		}
+	}
+	seq, err := x.c.Audit.Intend(ctx, d)
+	if errors.Is(err, ErrRefused) {
+		return stays(tier.CodeAudit, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	failed := perform(ctx)
+	outcome := tier.Outcome{Result: tier.OutcomeDeleted, At: x.c.Now()}
+	if failed != nil {
+		outcome.Result, outcome.Text = tier.OutcomeUnknown, failed.Error()
+	}
+	if err := x.c.Audit.Conclude(ctx, seq, outcome); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if failed != nil {
+		return stays(tier.CodeStoreError, failed)
+	}
+	return nil, nil
+}
