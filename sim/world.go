@@ -40,6 +40,8 @@ type Config struct {
 	Tolerance time.Duration
 	AskAgain  time.Duration
 	Next      logdir.Next
+	Grace     time.Duration
+	OrphanAge time.Duration
 }
 
 // World is everything outside the process, and the process.
@@ -200,6 +202,9 @@ func (w *World) reconfigured() engine.Reconfigured {
 
 // Reload makes the changed configuration count, as one generation.
 func (w *World) Reload() { w.step(w.reconfigured()) }
+
+// clocks are those of a store on the same machine: there is only one.
+func (w *World) clocks(context.Context) (tier.Truth, string) { return tier.Yes, "single-clock" }
 
 // SetPaused plays the pause file.
 func (w *World) SetPaused(paused bool) {

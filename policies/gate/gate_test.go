@@ -41,6 +41,83 @@ func good() *gate.Facts {
 	}
 }
 
+// goods are facts of every kind of deletion against which the guard has nothing.
+func goods() map[string]*gate.Facts {
+	untiered := good()
+	untiered.Log.State, untiered.Table.Tiering = tier.Disabled, false
+	untiered.Safety.Proof, untiered.Safety.EpochCurrent = gate.Proof{}, tier.Unknown
+	untiered.Safety.Remote.Clocks = tier.Yes
+	object := func(a tier.Action) *gate.Facts {
+		f := good()
+		f.Action, f.Seg.Object = a, "ledger/logs/orders/0/00000001/attempt/"
+		f.Safety = gate.SafetyFacts{NotPaused: tier.Yes, Brake: f.Safety.Brake,
+			Window: f.Safety.Window, Remote: gate.RemoteSafety{Clocks: tier.Yes, LedgerKnows: tier.Yes}}
+		return f
+	}
+	leaving := object(tier.DeleteRemote)
+	leaving.Safety.Remote.Logical, leaving.Safety.Remote.Oldest = true, tier.Yes
+	remote := object(tier.DeleteRemote)
+	remote.Safety.Remote.OutOfLog, remote.Safety.Remote.GraceOver = tier.Yes, tier.Yes
+	disable := object(tier.DisableDelete)
+	disable.Log.State, disable.Table.DisablePolicy = tier.Disabling, tier.PolicyDelete
+	disable.Safety.Remote.OutOfLog, disable.Safety.Remote.GraceOver = tier.Yes, tier.Yes
+	orphan := object(tier.DeleteOrphan)
+	orphan.Safety.Remote.Unnamed, orphan.Safety.Remote.OldEnough = tier.Yes, tier.Yes
+	return map[string]*gate.Facts{"local": good(), "local, not tiered": untiered,
+		"leaving the log": leaving, "remote": remote, "disable": disable, "orphan": orphan}
+}
+
+func TestGoodFactsOfEveryKind(t *testing.T) {
+	t.Parallel()
+	for name, f := range goods() {
+		if got := gate.Guard(f); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestGuardObjectsToRemoteFacts turns one fact of a deletion from the store at a time.
+func TestGuardObjectsToRemoteFacts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind, name string
+		want       tier.Code
+		change     func(*gate.Facts)
+	}{
+		{"local, not tiered", "clocks", tier.CodeClock, func(f *gate.Facts) {
+			f.Safety.Remote.Clocks = tier.No
+		}},
+		{"leaving the log", "oldest", tier.CodePrefixBlocked, func(f *gate.Facts) {
+			f.Safety.Remote.Oldest = tier.Unknown
+		}},
+		{"leaving the log", "brake", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Window.Segments++ }},
+		{"leaving the log", "clocks", tier.CodeClock, func(f *gate.Facts) {
+			f.Safety.Remote.Clocks = tier.Unknown
+		}},
+		{"remote", "out of log", tier.CodePrefixBlocked, func(f *gate.Facts) {
+			f.Safety.Remote.OutOfLog = tier.No
+		}},
+		{"remote", "grace", tier.CodeGrace, func(f *gate.Facts) { f.Safety.Remote.GraceOver = tier.No }},
+		{"remote", "ledger", tier.CodeLedgerStale, func(f *gate.Facts) {
+			f.Safety.Remote.LedgerKnows = tier.No
+		}},
+		{"remote", "object", tier.CodeNotProved, func(f *gate.Facts) { f.Seg.Object = "" }},
+		{"disable", "state", tier.CodeTierState, func(f *gate.Facts) { f.Log.State = tier.Enabled }},
+		{"disable", "policy", tier.CodeTierState, func(f *gate.Facts) {
+			f.Table.DisablePolicy = tier.PolicyRetain
+		}},
+		{"orphan", "named", tier.CodeNotProved, func(f *gate.Facts) {
+			f.Safety.Remote.Unnamed = tier.Unknown
+		}},
+		{"orphan", "young", tier.CodeGrace, func(f *gate.Facts) { f.Safety.Remote.OldEnough = tier.No }},
+		{"orphan", "paused", tier.CodePaused, func(f *gate.Facts) { f.Safety.NotPaused = tier.No }},
+	} {
+		f := goods()[c.kind]
+		c.change(f)
+		demand(t, c.kind+": "+c.name, f, c.want)
+	}
+}
+
 // set changes the truth at a dotted path below Facts.Safety.
 func set(t *testing.T, f *gate.Facts, path string, truth tier.Truth) {
 	t.Helper()
@@ -106,8 +183,6 @@ func TestGuardObjectsToFacts(t *testing.T) {
 		{"copied", tier.CodeNotCopied, func(f *gate.Facts) { f.Log.Copied = 99 }},
 		{"tiering", tier.CodeTierState, func(f *gate.Facts) { f.Table.Tiering = false }},
 		{"no state", tier.CodeTierState, func(f *gate.Facts) { f.Log.State = "" }},
-		{"disabling", tier.CodeTierState, func(f *gate.Facts) { f.Log.State = tier.Disabling }},
-		{"disabled", tier.CodeTierState, func(f *gate.Facts) { f.Log.State = tier.Disabled }},
 		{"no way", tier.CodeLocalDelete, func(f *gate.Facts) { f.Safety.DropWay = "" }},
 		{"never", tier.CodeLocalDelete, func(f *gate.Facts) {
 			f.Safety.DropWay = tier.LocalDeleteNever
@@ -116,9 +191,6 @@ func TestGuardObjectsToFacts(t *testing.T) {
 		{"brake, bytes", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Window.Bytes++ }},
 		{"no brake", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Brake = tier.Brake{} }},
 		{"no action", tier.CodeTierState, func(f *gate.Facts) { f.Action = "" }},
-		{"remote", tier.CodeTierState, func(f *gate.Facts) { f.Action = tier.DeleteRemote }},
-		{"orphan", tier.CodeTierState, func(f *gate.Facts) { f.Action = tier.DeleteOrphan }},
-		{"disable", tier.CodeTierState, func(f *gate.Facts) { f.Action = tier.DisableDelete }},
 	} {
 		f := good()
 		c.change(f)
@@ -139,9 +211,12 @@ func TestGuardLooksAtEveryTruth(t *testing.T) {
 			case ft == reflect.TypeFor[tier.Truth]():
 				found++
 				for _, truth := range []tier.Truth{tier.Unknown, tier.No} {
-					f := good()
-					reflect.ValueOf(f).Elem().FieldByIndex(at).Set(reflect.ValueOf(truth))
-					if len(gate.Guard(f)) == 0 {
+					asked := false
+					for _, f := range goods() {
+						reflect.ValueOf(f).Elem().FieldByIndex(at).Set(reflect.ValueOf(truth))
+						asked = asked || len(gate.Guard(f)) > 0
+					}
+					if !asked {
 						t.Errorf("%s %s: nothing against it", typ.Field(i).Name, truth)
 					}
 				}
@@ -151,7 +226,7 @@ func TestGuardLooksAtEveryTruth(t *testing.T) {
 		}
 	}
 	visit(nil, reflect.TypeFor[gate.Facts]())
-	if found < 11 {
+	if found < 18 {
 		t.Errorf("found %d truths", found)
 	}
 }

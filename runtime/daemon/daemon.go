@@ -82,6 +82,8 @@ type Daemon struct {
 	reloadMu sync.Mutex
 	reload   atomic.Pointer[string] // why the last reload was refused
 	pause    atomic.Pointer[tier.Reason]
+	clocks   clocks
+	clockWhy atomic.Pointer[tier.Reason]
 	ready    atomic.Bool
 	stopping atomic.Bool
 	fatal    chan error
@@ -169,6 +171,7 @@ func (d *Daemon) tend() {
 		d.step(engine.Paused{Reason: why})
 	}
 	d.tendReserve()
+	d.tendClock(d.work)
 }
 
 // paused says why nothing is deleted now; nil while deletions may happen. The gate asks it for each

@@ -21,6 +21,9 @@ const (
 // deleters is how many logs may be deleting at one time, each of another table.
 const deleters = 4
 
+// removers is how many logs may be removing remote objects at one time.
+const removers = 16
+
 // generation is everything that takes effect together: configuration, policies and their data.
 type generation struct {
 	number   uint64
@@ -49,6 +52,9 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 		Verify:    files.Config.Copy.Verify,
 		Paused:    func() *tier.Reason { return d.paused(g) },
 		Input:     rego.InputJSON,
+		Clocks:    d.agree,
+		Grace:     tier.Time(files.Config.Limits.RemoteDeleteGrace),
+		OrphanAge: tier.Time(files.Config.Limits.OrphanAge),
 		Node:      d.node,
 	}
 	return g, nil
@@ -90,6 +96,10 @@ func (g *generation) settings() engine.Settings {
 		},
 		Workers:    c.Copy.Workers,
 		Deleters:   deleters,
+		Removers:   removers,
+		Grace:      tier.Time(c.Limits.RemoteDeleteGrace),
+		OrphanAge:  tier.Time(c.Limits.OrphanAge),
+		SweepEvery: tier.Time(max(c.Limits.OrphanAge/8, time.Minute)),
 		Brake:      c.Limits.Brake(),
 		Tolerance:  tier.Time(c.Limits.ClockTolerance),
 		HoldMax:    tier.Time(c.Copy.HoldMax),

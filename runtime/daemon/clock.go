@@ -1,0 +1,106 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// clockValid is how long a comparison with the store's clock counts.
+const clockValid = time.Minute
+
+// storeSecond is the precision of a store's LastModified.
+const storeSecond = tier.Time(time.Second)
+
+// clocks compares the machine's clock with the store's and with the highest time that the ledger has
+// seen. What leaves no copy goes by the clock, so it has to be right.
+type clocks struct {
+	mu     sync.Mutex
+	judged time.Time
+	agree  tier.Truth
+	text   string
+}
+
+// agree tells whether the clocks agree now. The store is asked at most once a minute.
+func (d *Daemon) agree(ctx context.Context) (tier.Truth, string) {
+	if why := d.clockStep(); why != nil {
+		return tier.No, why.Text
+	}
+	c := &d.clocks
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.agree != tier.Unknown && time.Since(c.judged) < clockValid {
+		return c.agree, c.text
+	}
+	c.agree, c.text = d.compareClocks(ctx)
+	c.judged = time.Now()
+	return c.agree, c.text
+}
+
+// compareClocks uploads an object of its own and looks when that was by the store's clock. A store
+// on this machine has no clock of its own: there is nothing to compare.
+func (d *Daemon) compareClocks(ctx context.Context) (tier.Truth, string) {
+	cfg := d.gen.Load().config
+	if cfg.Bucket.Type == "FILESYSTEM" {
+		return tier.Yes, "single-clock"
+	}
+	p, err := d.store.Probe(ctx, rand.Text(), d.now)
+	if err != nil {
+		return tier.Unknown, err.Error()
+	}
+	tolerance := tier.Time(cfg.Limits.ClockTolerance) + storeSecond
+	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
+		return tier.No, fmt.Sprintf("an object uploaded at %s was modified at %s by the store's clock; "+
+			"limits.clock_tolerance is %s", p.Before, p.LastModified, cfg.Limits.ClockTolerance)
+	}
+	return tier.Yes, ""
+}
+
+// clockStep says why the wall time cannot be trusted: it is further from the highest time that the
+// ledger has seen than limits.max_clock_step, in either direction, also across a restart.
+func (d *Daemon) clockStep() *tier.Reason {
+	seen, step := d.ledger.Clock(), d.gen.Load().config.Limits.MaxClockStep
+	if seen == 0 {
+		return nil
+	}
+	if off := d.now().Sub(seen); off > step || off < -step {
+		return &tier.Reason{Code: tier.CodeClock, Text: fmt.Sprintf("the clock says %s, and the highest "+
+			"time seen is %s: more than limits.max_clock_step of %s apart; if the clock is right, run: "+
+			"tierd clock accept", d.now(), seen, step)}
+	}
+	return nil
+}
+
+// tendClock tells the engine of a step of the clock, and the ledger of the time.
+func (d *Daemon) tendClock(ctx context.Context) {
+	why := d.clockStep()
+	if before := d.clockWhy.Swap(why); (before == nil) != (why == nil) {
+		if why != nil {
+			d.log.Error("final deletions are paused", "code", why.Code, "why", why.Text)
+		}
+		d.step(engine.ClockJudged{Reason: why})
+	}
+	if why != nil || d.now().Sub(d.ledger.Clock()) < clockValid {
+		return
+	}
+	if _, err := d.ledger.Append(ctx, tier.ClockSeen{At: d.now()}); err != nil {
+		d.die(err)
+	}
+}
+
+// AcceptClock takes the wall time for right after a step.
+func (d *Daemon) AcceptClock(ctx context.Context) error {
+	if _, err := d.ledger.Append(ctx, tier.ClockAccepted{At: d.now()}); err != nil {
+		d.die(err)
+		return err
+	}
+	d.log.Warn("the clock was accepted", "now", d.now())
+	d.clockWhy.Store(nil)
+	d.step(engine.ClockJudged{})
+	return nil
+}
