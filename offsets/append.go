@@ -24,11 +24,11 @@ type pending struct {
 // time: of those that wait, one commits for all, and those that come meanwhile form the next group.
 // A lone caller does not wait for company.
 //
-// The position is the one that a CopyStarted or HoleRecorded was given. An error that wraps
-// tier.ErrRefused concerns this record alone: nothing of it was written. So it is, too, where ctx
-// ends before a group has taken the record; the error then wraps the context's as well. Once it is
-// taken, Append waits for the outcome, whatever ctx says. After any other error nothing is known to
-// be durable any more: the ledger gives the same error for ever, and the process must end.
+// The position is the one that the record took, if it is one that takes a position. An error that
+// wraps tier.ErrRefused concerns this record alone: nothing of it was written. So it is, too, where
+// ctx ends before a group has taken the record; the error then wraps the context's as well. Once it
+// is taken, Append waits for the outcome, whatever ctx says. After any other error nothing is known
+// to be durable any more: the ledger gives the same error for ever, and the process must end.
 func (l *Ledger) Append(ctx context.Context, r tier.Record) (tier.Position, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, withdrawn(ctx)

@@ -2,10 +2,11 @@
 // what is under way.
 //
 // A Ledger takes records (tier.Record), checks each against what it holds, and makes it durable or
-// refuses it. The rules that decide are pure (rules.go): they read, and return a draft of what
-// changes. Records that come at the same time are committed together (append.go). What the engine
-// needs at every step, the state of logs and tables, is kept in memory; copies, attempts and
-// tombstones are read from the medium by key.
+// refuses it. The rules that decide are pure (rules.go for copies, tiering.go for tables and
+// epochs, remote.go for the end of remote data): they read, and return a draft of what changes.
+// Records that come at the same time are committed together (append.go). What the engine needs at
+// every step, the state of logs and tables, is kept in memory; copies, attempts and tombstones are
+// read from the medium by key.
 //
 //	Append --> queue --> one of the callers: decide, decide, ... --> one commit --> all are told
 //	                                            |                        |
@@ -28,10 +29,12 @@
 //	      05 | log number u64 | position u64      hole
 //	      06 | table name                         state of a table
 //	      07 | attempt id, 16 bytes               where the attempt is
-//	      08 and up                               free
+//	      08 | log number u64 | position u64      mark, where a start, clip or epoch is
+//	      09 and up                               free
 //
 // Logs are numbered as they are opened, from 1; a number is never given twice. At a position of a
-// log there is at most one of copy, attempt, tombstone and hole.
+// log there is at most one of copy, attempt, tombstone, hole and mark. Holes and marks stay for
+// ever; which holes count still follows from the log's state.
 //
 //	value version u8 | body | CRC32C u32, big-endian, of key, version and body
 //
@@ -45,10 +48,13 @@
 //	root      format u | ledger id, 16 bytes | next log number u | highest time seen i |
 //	          entries u | sum u64, big-endian
 //	log       table text | name text | source text | layout text | incarnation text | epoch u |
-//	          start i | copied i | log start i | next position u | finished copies u |
+//	          fresh u | start i | copied i | log start i | next position u | finished copies u |
+//	          copies that are out of the log u |
 //	          n u, n ranges: copies and holes beyond copied | n u, n ranges: expired |
 //	          n u, n positions u: unpublished | n u, n counts u: checkpoints |
-//	          n u, n times {range | SHA-256, 32 bytes | at i}: accepted losses
+//	          n u, n times {range | SHA-256, 32 bytes | at i}: accepted losses |
+//	          n u, n times {start i | at i | cause text}: moves of the log start |
+//	          n u, n times {position u | offset i}: clips
 //	copy      attempt id, 16 bytes | epoch u | range | (copied offset then - range.next) i |
 //	          verified u8 (0 no, 1 size, 2 sample, 3 full) | mtime i | finished at i |
 //	          largest record time i | batches i | (last next - range.next) i |
@@ -59,7 +65,10 @@
 //	attempt   attempt id, 16 bytes | epoch u | range | started at i | n u, n names text
 //	tombstone attempt | cause text | abandoned at i
 //	hole      epoch u | range | (copied offset then - range.next) i | cause text | at i
-//	table     state text | epoch u | window {since i | segments i | bytes i} | paused u8 (0, 1) |
+//	mark      what u8 (1 start, 2 clip, 3 epoch opened) | epoch u | offset i |
+//	          (copied offset then - offset) i | at i
+//	table     state text | epoch u | policy text | fresh u | since i | entry text |
+//	          window {since i | segments i | bytes i} | paused u8 (0, 1) |
 //	          if 1: code text | text | rule text | until i
 //	attempt   log number u | position u
 //	  id

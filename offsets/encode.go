@@ -58,6 +58,7 @@ func decodeRoot(body []byte) (r rootState, err error) {
 type header struct {
 	number uint64 // of the log; part of its keys
 	copies uint64 // finished copies that are stored
+	gone   uint64 // of these, the ones that are out of the log: only still to be removed
 	// ahead are the ranges of copies and holes beyond the contiguous prefix, which ends at
 	// state.Copied: every one of them begins above it.
 	ahead tier.RangeSet
@@ -72,11 +73,13 @@ func (h *header) encode() []byte {
 	b = appendString(b, string(s.Layout))
 	b = appendString(b, s.Incarnation)
 	b = binary.AppendUvarint(b, uint64(s.Epoch))
+	b = binary.AppendUvarint(b, uint64(s.Fresh))
 	b = binary.AppendVarint(b, int64(s.Start))
 	b = binary.AppendVarint(b, int64(s.Copied))
 	b = binary.AppendVarint(b, int64(s.LogStart))
 	b = binary.AppendUvarint(b, uint64(s.Next))
 	b = binary.AppendUvarint(b, h.copies)
+	b = binary.AppendUvarint(b, h.gone)
 	b = appendRanges(b, h.ahead)
 	b = appendRanges(b, s.Expired)
 	b = binary.AppendUvarint(b, uint64(len(s.Unpublished)))
@@ -93,6 +96,17 @@ func (h *header) encode() []byte {
 		b = append(b, a.SHA256[:]...)
 		b = binary.AppendVarint(b, int64(a.At))
 	}
+	b = binary.AppendUvarint(b, uint64(len(s.Moves)))
+	for _, m := range s.Moves {
+		b = binary.AppendVarint(b, int64(m.Start))
+		b = binary.AppendVarint(b, int64(m.At))
+		b = appendString(b, string(m.Cause))
+	}
+	b = binary.AppendUvarint(b, uint64(len(s.Clips)))
+	for _, c := range s.Clips {
+		b = binary.AppendUvarint(b, uint64(c.Position))
+		b = binary.AppendVarint(b, int64(c.Offset))
+	}
 	return b
 }
 
@@ -107,11 +121,13 @@ func decodeHeader(number uint64, body []byte, words map[string]string) (*header,
 	s.Layout = tier.Layout(d.word())
 	s.Incarnation = d.word()
 	s.Epoch = tier.TierEpoch(d.uint32())
+	s.Fresh = tier.TierEpoch(d.uint32())
 	s.Start = tier.Offset(d.int())
 	s.Copied = tier.Offset(d.int())
 	s.LogStart = tier.Offset(d.int())
 	s.Next = tier.Position(d.uint())
 	h.copies = d.uint()
+	h.gone = d.uint()
 	h.ahead = d.ranges()
 	s.Expired = d.ranges()
 	for range d.count() {
@@ -125,6 +141,14 @@ func decodeHeader(number uint64, body []byte, words map[string]string) (*header,
 		copy(a.SHA256[:], d.take(len(a.SHA256)))
 		a.At = tier.Time(d.int())
 		s.Accepted = append(s.Accepted, a)
+	}
+	for range d.count() {
+		s.Moves = append(s.Moves, tier.StartMove{Start: tier.Offset(d.int()), At: tier.Time(d.int()),
+			Cause: tier.MoveCause(d.word())})
+	}
+	for range d.count() {
+		s.Clips = append(s.Clips, tier.Clip{Position: tier.Position(d.uint()),
+			Offset: tier.Offset(d.int())})
 	}
 	return h, d.end()
 }
@@ -328,9 +352,67 @@ func decodeHole(body []byte, words map[string]string) (storedHole, error) {
 	return h, d.end()
 }
 
+// mark says what a storedMark says of its offset. The numbers are part of the format.
+type mark byte
+
+const (
+	markStart mark = 1 // the log starts there
+	markClip  mark = 2 // copies at lower positions end there
+	markOpen  mark = 3 // a tier epoch begins there, with nothing of the older ones
+)
+
+// storedMark is a fact that consists of one offset.
+type storedMark struct {
+	mark   mark
+	epoch  tier.TierEpoch
+	offset tier.Offset
+	copied tier.Offset // the copied offset once it counted
+	at     tier.Time
+}
+
+func (m *storedMark) encode() []byte {
+	b := binary.AppendUvarint([]byte{byte(m.mark)}, uint64(m.epoch))
+	b = binary.AppendVarint(b, int64(m.offset))
+	b = binary.AppendVarint(b, int64(m.copied-m.offset))
+	return binary.AppendVarint(b, int64(m.at))
+}
+
+func decodeMark(body []byte) (m storedMark, err error) {
+	d := decoder{b: body}
+	if b := d.take(1); b != nil {
+		m.mark = mark(b[0])
+	}
+	if m.mark < markStart || m.mark > markOpen {
+		d.bad = true
+	}
+	m.epoch = tier.TierEpoch(d.uint32())
+	m.offset = tier.Offset(d.int())
+	m.copied = m.offset + tier.Offset(d.int())
+	m.at = tier.Time(d.int())
+	return m, d.end()
+}
+
+// fact gives what the manifest has at the mark's position.
+func (m *storedMark) fact(pos tier.Position) tier.Fact {
+	f := tier.Fact{Position: pos, Epoch: m.epoch, At: m.at, Copied: m.copied}
+	switch m.mark {
+	case markStart:
+		f.Start = &m.offset
+	case markClip:
+		f.Clip = &m.offset
+	case markOpen:
+		f.Open = &m.offset
+	}
+	return f
+}
+
 func encodeTable(t *tier.TableState) []byte {
 	b := appendString(nil, string(t.State))
 	b = binary.AppendUvarint(b, uint64(t.Epoch))
+	b = appendString(b, string(t.Policy))
+	b = binary.AppendUvarint(b, uint64(t.Fresh))
+	b = binary.AppendVarint(b, int64(t.Since))
+	b = appendString(b, t.Entry)
 	b = binary.AppendVarint(b, int64(t.Window.Since))
 	b = binary.AppendVarint(b, t.Window.Segments)
 	b = binary.AppendVarint(b, t.Window.Bytes)
@@ -348,6 +430,10 @@ func decodeTable(name string, body []byte) (tier.TableState, error) {
 	d := decoder{b: body}
 	t := tier.TableState{Table: name, State: tier.TierState(d.string())}
 	t.Epoch = tier.TierEpoch(d.uint32())
+	t.Policy = tier.DisablePolicy(d.string())
+	t.Fresh = tier.TierEpoch(d.uint32())
+	t.Since = tier.Time(d.int())
+	t.Entry = d.string()
 	t.Window.Since = tier.Time(d.int())
 	t.Window.Segments = d.int()
 	t.Window.Bytes = d.int()

@@ -14,7 +14,7 @@ const (
 	valueVersion  = 1 // of a single value
 )
 
-// kind is the first byte of a key. The numbers are part of the format; 8 and up are free.
+// kind is the first byte of a key. The numbers are part of the format; 9 and up are free.
 type kind byte
 
 const (
@@ -26,12 +26,13 @@ const (
 	kindHole      kind = 5 // number, position: offsets in neither tier
 	kindTable     kind = 6 // name: state of a table
 	kindAttemptID kind = 7 // attempt id: where that attempt is
+	kindMark      kind = 8 // number, position: where a start, a clip or an epoch is
 )
 
 // String names the kind for people.
 func (k kind) String() string {
 	names := [...]string{"ledger", "log", "copy", "attempt", "tombstone", "hole", "table",
-		"attempt id"}
+		"attempt id", "mark"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -47,7 +48,8 @@ func logKey(number uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(kindLog)}, number)
 }
 
-// factKey is the key of what a log has at a position: a copy, an attempt, a tombstone or a hole.
+// factKey is the key of what a log has at a position: a copy, an attempt, a tombstone, a hole or a
+// mark.
 func factKey(k kind, number uint64, pos tier.Position) []byte {
 	b := make([]byte, 0, 17)
 	b = binary.BigEndian.AppendUint64(append(b, byte(k)), number)
@@ -78,7 +80,7 @@ func keyShaped(key []byte) bool {
 		return len(key) == 1
 	case kindLog:
 		return len(key) == 9
-	case kindCopy, kindAttempt, kindTombstone, kindHole, kindAttemptID:
+	case kindCopy, kindAttempt, kindTombstone, kindHole, kindMark, kindAttemptID:
 		return len(key) == 17
 	case kindTable:
 		return len(key) > 1

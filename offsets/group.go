@@ -18,6 +18,8 @@ type group struct {
 	root   rootState
 	logs   map[tier.LogID]*header
 	tables map[string]*tier.TableState
+	// underWay is how many attempts more, or fewer, are under way in a table.
+	underWay map[string]int64
 	// touched are the logs and tables above in the order of their first change.
 	touchedLogs   []tier.LogID
 	touchedTables []string
@@ -35,7 +37,8 @@ func newGroup(base *index, tx Tx) (*group, error) {
 			tier.ErrDamaged))
 	}
 	return &group{base: base, root: root, w: writer{tx: tx, tally: root.tally},
-		logs: map[tier.LogID]*header{}, tables: map[string]*tier.TableState{}}, nil
+		logs: map[tier.LogID]*header{}, tables: map[string]*tier.TableState{},
+		underWay: map[string]int64{}}, nil
 }
 
 // readRoot reads the entry of the ledger itself.
@@ -110,6 +113,23 @@ func getBody(r Reader, key []byte) ([]byte, error) {
 	return disclose(key, value)
 }
 
+// anyUnderWay reports whether an attempt is under way in the table.
+func (g *group) anyUnderWay(table string) bool {
+	return g.base.underWay[table]+g.underWay[table] > 0
+}
+
+// eachCopy calls fn with every copy of the log, ascending by position.
+func (g *group) eachCopy(h *header, fn func(tier.Remote)) error {
+	low, high := factRange(kindCopy, h.number, 0, h.state.Next)
+	return scanBodies(g.w.tx, low, high, func(pos tier.Position, body []byte) error {
+		r, err := decodeRemote(pos, body)
+		if err == nil {
+			fn(r)
+		}
+		return err
+	})
+}
+
 // attempt returns the attempt under way at the position; nil if there is none.
 func (g *group) attempt(h *header, pos tier.Position) (*tier.Attempt, error) {
 	key := factKey(kindAttempt, h.number, pos)
@@ -151,13 +171,15 @@ func (g *group) add(r tier.Record) (draft, error) {
 	if err := g.takeLog(d); err != nil {
 		return draft{}, err
 	}
-	if d.table != nil {
-		if _, ok := g.tables[d.table.Table]; !ok {
-			g.touchedTables = append(g.touchedTables, d.table.Table)
-		}
-		g.tables[d.table.Table] = d.table
+	if err := g.takeTable(d); err != nil {
+		return draft{}, err
 	}
-	g.root.clock = max(g.root.clock, d.clock)
+	if d.underWay != 0 {
+		g.underWay[r.Subject().Table] += d.underWay
+	}
+	if d.clock != nil {
+		g.root.clock = *d.clock
+	}
 	for _, key := range d.deletes {
 		if err := g.w.delete(key); err != nil {
 			return draft{}, err
@@ -188,6 +210,24 @@ func (g *group) takeLog(d draft) error {
 		g.touchedLogs = append(g.touchedLogs, id)
 	}
 	g.logs[id] = d.log
+	return nil
+}
+
+// takeTable takes the draft's table over. Its epochs never go back.
+func (g *group) takeTable(d draft) error {
+	if d.table == nil {
+		return nil
+	}
+	name := d.table.Table
+	old, _ := g.table(name)
+	if d.table.Epoch < old.Epoch || d.table.Fresh < old.Fresh || d.table.Fresh > d.table.Epoch {
+		return fmt.Errorf("record would break the ledger: table %q: tier epoch %d (fresh %d) after "+
+			"%d (%d)", name, d.table.Epoch, d.table.Fresh, old.Epoch, old.Fresh)
+	}
+	if _, ok := g.tables[name]; !ok {
+		g.touchedTables = append(g.touchedTables, name)
+	}
+	g.tables[name] = d.table
 	return nil
 }
 

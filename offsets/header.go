@@ -38,7 +38,59 @@ func (h *header) cover(r tier.Range) {
 // covers reports whether every offset of r was once copied or lies in a hole.
 func (h *header) covers(r tier.Range) bool {
 	done := tier.Range{Base: h.state.Start, Next: h.state.Copied}
-	return done.Covers(r) || h.ahead.Covers(r) || h.ahead.Add(done).Covers(r)
+	if done.Covers(r) || h.ahead.Covers(r) || h.state.Expired.Covers(r) {
+		return true
+	}
+	return union(slices.Concat(h.ahead, h.state.Expired, tier.RangeSet{done})).Covers(r)
+}
+
+// union joins ranges, which it sorts.
+func union(ranges []tier.Range) tier.RangeSet {
+	slices.SortFunc(ranges, func(a, b tier.Range) int { return cmp.Compare(a.Base, b.Base) })
+	var out tier.RangeSet
+	for _, r := range ranges {
+		last := len(out) - 1
+		switch {
+		case r.Empty():
+		case last >= 0 && r.Base <= out[last].Next:
+			out[last].Next = max(out[last].Next, r.Next)
+		default:
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// clip is what of r counts in a fact at the position: nothing of what the source has written anew
+// since.
+func (h *header) clip(pos tier.Position, r tier.Range) tier.Range {
+	for _, c := range h.state.Clips {
+		if pos < c.Position {
+			r.Next = min(r.Next, c.Offset) // the lowest one: clips ascend in both
+			break
+		}
+	}
+	return r
+}
+
+// lastClip is the position of the newest clip plus one; 0 if there is none.
+func (h *header) lastClip() tier.Position {
+	if n := len(h.state.Clips); n > 0 {
+		return h.state.Clips[n-1].Position + 1
+	}
+	return 0
+}
+
+// outOfLog reports whether a copy of the range is no part of the log any more.
+func (h *header) outOfLog(epoch tier.TierEpoch, r tier.Range) bool {
+	return epoch < h.state.Fresh || r.Next <= h.state.LogStart
+}
+
+// putMark hands out a position for a mark, which is to be published.
+func (h *header) putMark(m storedMark) (tier.Position, entry) {
+	pos := h.takePosition()
+	h.state.Unpublished = append(slices.Clone(h.state.Unpublished), pos)
+	return pos, entry{factKey(kindMark, h.number, pos), m.encode()}
 }
 
 // aheadOverlaps reports whether r shares an offset with a copy or hole beyond the prefix.
@@ -46,7 +98,9 @@ func (h *header) aheadOverlaps(r tier.Range) bool {
 	return slices.ContainsFunc(h.ahead, r.Overlaps)
 }
 
-// follows says what is wrong with h as the successor of old. Nothing of a log ever goes back.
+// follows says what is wrong with h as the successor of old. Nothing of a log ever goes back, but
+// for the copied offset where the source diverged, and for that and the log start where an epoch
+// begins with nothing.
 func (h *header) follows(old *header) error {
 	was, is := &old.state, &h.state
 	switch {
@@ -54,11 +108,20 @@ func (h *header) follows(old *header) error {
 		return fmt.Errorf("log %d %s became log %d %s", old.number, was.Log, h.number, is.Log)
 	case is.Epoch < was.Epoch:
 		return fmt.Errorf("log %s: the tier epoch fell from %d to %d", is.Log, was.Epoch, is.Epoch)
-	case is.Epoch == was.Epoch && is.Copied < was.Copied:
-		return fmt.Errorf("log %s: the copied offset fell from %d to %d", is.Log, was.Copied,
-			is.Copied)
+	case is.Fresh < was.Fresh:
+		return fmt.Errorf("log %s: the first epoch that counts fell from %d to %d", is.Log, was.Fresh,
+			is.Fresh)
 	case is.Next < was.Next:
 		return fmt.Errorf("log %s: the next position fell from %d to %d", is.Log, was.Next, is.Next)
+	case is.Fresh > was.Fresh:
+		return h.check()
+	case h.lastClip() < old.lastClip():
+		return fmt.Errorf("log %s: a clip is lost", is.Log)
+	case is.Start != was.Start:
+		return fmt.Errorf("log %s: the start went from %d to %d", is.Log, was.Start, is.Start)
+	case is.Copied < was.Copied && h.lastClip() == old.lastClip():
+		return fmt.Errorf("log %s: the copied offset fell from %d to %d", is.Log, was.Copied,
+			is.Copied)
 	case is.LogStart < was.LogStart:
 		return fmt.Errorf("log %s: the log start fell from %d to %d", is.Log, was.LogStart,
 			is.LogStart)
@@ -69,8 +132,16 @@ func (h *header) follows(old *header) error {
 // check says what is wrong with a header on its own.
 func (h *header) check() error {
 	s := &h.state
-	if s.Copied < s.Start || s.Start < 0 {
-		return fmt.Errorf("log %s: the copied offset is %d, the start %d", s.Log, s.Copied, s.Start)
+	if s.Copied < s.Start || s.LogStart < s.Start || s.Start < 0 {
+		return fmt.Errorf("log %s: the copied offset is %d, the log start %d, the start %d", s.Log,
+			s.Copied, s.LogStart, s.Start)
+	}
+	if s.Fresh > s.Epoch || h.gone > h.copies {
+		return fmt.Errorf("log %s: in tier epoch %d, epochs from %d on count; of %d copies %d are out "+
+			"of the log", s.Log, s.Epoch, s.Fresh, h.copies, h.gone)
+	}
+	if err := h.checkMarks(); err != nil {
+		return err
 	}
 	edge := s.Copied
 	for _, r := range h.ahead {
@@ -87,6 +158,27 @@ func (h *header) check() error {
 	return nil
 }
 
+// checkMarks says what is wrong with the moves and the clips of a header.
+func (h *header) checkMarks() error {
+	s := &h.state
+	for i, m := range s.Moves {
+		if m.Start > s.LogStart || i > 0 && m.Start < s.Moves[i-1].Start {
+			return fmt.Errorf("log %s: a move of the start to %d is out of place", s.Log, m.Start)
+		}
+	}
+	for i, c := range s.Clips {
+		last := tier.Clip{}
+		if i > 0 {
+			last = s.Clips[i-1]
+		}
+		if c.Position >= s.Next || c.Offset < s.Start ||
+			i > 0 && (c.Position <= last.Position || c.Offset <= last.Offset) {
+			return fmt.Errorf("log %s: a clip at %d is out of place", s.Log, c.Offset)
+		}
+	}
+	return nil
+}
+
 // clone returns a copy of the state that shares no memory with it.
 func clone(s *tier.LogState) tier.LogState {
 	out := *s
@@ -94,6 +186,8 @@ func clone(s *tier.LogState) tier.LogState {
 	out.Expired = slices.Clone(s.Expired)
 	out.Accepted = slices.Clone(s.Accepted)
 	out.Unpublished = slices.Clone(s.Unpublished)
+	out.Moves = slices.Clone(s.Moves)
+	out.Clips = slices.Clone(s.Clips)
 	out.Checkpoints = slices.Clone(s.Checkpoints)
 	return out
 }

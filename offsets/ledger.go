@@ -34,6 +34,8 @@ type index struct {
 	root   rootState
 	logs   map[tier.LogID]*header
 	tables map[string]*tier.TableState
+	// underWay counts the attempts under way in each table that has any.
+	underWay map[string]int64
 }
 
 // take puts in force what a group has committed.
@@ -44,6 +46,9 @@ func (x *index) take(g *group) {
 	}
 	for _, name := range g.touchedTables {
 		x.tables[name] = g.tables[name]
+	}
+	for name, n := range g.underWay {
+		x.underWay[name] += n
 	}
 }
 
@@ -107,7 +112,8 @@ func (l *Ledger) Close() error {
 // it.
 func (l *Ledger) ID() string { return l.id }
 
-// Clock returns the highest wall time that was seen; absent if none was.
+// Clock returns the highest wall time that was seen since an operator accepted one; absent if none
+// was.
 func (l *Ledger) Clock() tier.Time {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -180,6 +186,34 @@ func (l *Ledger) Attempt(id tier.LogID, pos tier.Position) (tier.Attempt, error)
 	return out, err
 }
 
+// Abandoned returns the abandoned attempt at the position; ErrVanished if there is none.
+func (l *Ledger) Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, error) {
+	var out Tombstone
+	err := l.read(id, kindTombstone, pos, func(body []byte) (err error) {
+		out, err = decodeTombstone(pos, body)
+		return err
+	})
+	return out.Attempt, err
+}
+
+// Named reports whether the attempt is under way, finished or a tombstone: what it has in the store
+// is no orphan.
+func (l *Ledger) Named(a tier.AttemptID) (bool, error) {
+	if err := l.Err(); err != nil {
+		return false, err
+	}
+	named := false
+	err := l.medium.View(func(r Reader) error {
+		body, err := getBody(r, attemptIDKey(a))
+		named = body != nil
+		return err
+	})
+	if err != nil {
+		return false, l.fail(err)
+	}
+	return named, nil
+}
+
 // read decodes the entry that the log has at a position.
 func (l *Ledger) read(id tier.LogID, k kind, pos tier.Position, decode func([]byte) error) error {
 	h, err := l.header(id)
@@ -228,7 +262,7 @@ func (l *Ledger) Tombstones(id tier.LogID) ([]Tombstone, error) {
 
 // Facts returns the log's facts at the positions [from, to), ascending. They depend on nothing but
 // what was recorded: asked again, they are the same, but for identities of local files that were
-// recorded anew.
+// recorded anew, and for copies that were removed, which have no fact any more.
 func (l *Ledger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error) {
 	h, err := l.header(id)
 	if err != nil {
@@ -245,6 +279,15 @@ func (l *Ledger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, erro
 			c, err := decodeCopy(pos, body)
 			out = append(out, tier.Fact{Position: pos, Epoch: c.Epoch, At: c.FinishedAt,
 				Copied: c.copied, Add: &c.Copy})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		low, high = factRange(kindMark, h.number, from, to)
+		err = scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
+			m, err := decodeMark(body)
+			out = append(out, m.fact(pos))
 			return err
 		})
 		if err != nil {
@@ -299,16 +342,19 @@ func (l *Ledger) Restore(fn func(tier.LogState, []tier.Remote, []tier.Attempt) e
 
 // readLog reads the copies and the attempts of a log.
 func readLog(r Reader, h *header) ([]tier.Remote, []tier.Attempt, error) {
-	copies := make([]tier.Remote, 0, h.copies)
+	copies, gone := make([]tier.Remote, 0, h.copies), uint64(0)
 	low, high := factRange(kindCopy, h.number, 0, h.state.Next)
 	err := scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
 		c, err := decodeRemote(pos, body)
 		copies = append(copies, c)
+		if h.outOfLog(c.Epoch, c.Range) {
+			gone++
+		}
 		return err
 	})
-	if err == nil && uint64(len(copies)) != h.copies {
-		err = named(logKey(h.number), fmt.Errorf("%w: it has %d copies, but says %d",
-			tier.ErrDamaged, len(copies), h.copies))
+	if err == nil && (uint64(len(copies)) != h.copies || gone != h.gone) {
+		err = named(logKey(h.number), fmt.Errorf("%w: it has %d copies, %d of them out of the log, "+
+			"but says %d and %d", tier.ErrDamaged, len(copies), gone, h.copies, h.gone))
 	}
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,7 @@ func load(r Reader) (index, error) {
 	}
 	l := &loader{
 		index: index{root: root, logs: map[tier.LogID]*header{},
-			tables: map[string]*tier.TableState{}},
+			tables: map[string]*tier.TableState{}, underWay: map[string]int64{}},
 		byNumber: map[uint64]*header{},
 		copies:   map[uint64]uint64{},
 		words:    map[string]string{},
@@ -65,7 +65,7 @@ func (l *loader) entry(key, value []byte) error {
 		var t tier.TableState
 		t, err = decodeTable(string(key[1:]), body)
 		l.index.tables[t.Table] = &t
-	case kindCopy, kindAttempt, kindTombstone, kindHole:
+	case kindCopy, kindAttempt, kindTombstone, kindHole, kindMark:
 		err = l.fact(k, key, body)
 	}
 	return named(key, err)
@@ -98,12 +98,20 @@ func (l *loader) fact(k kind, key, body []byte) error {
 	switch k {
 	case kindCopy:
 		l.copies[number]++
+	case kindAttempt:
+		l.index.underWay[l.last.state.Log.Table]++
 	case kindHole:
 		hole, err := decodeHole(body, l.words)
 		if err != nil {
 			return err
 		}
-		l.last.state.Holes = append(l.last.state.Holes, hole.Hole)
+		hole.Range = l.last.clip(pos, hole.Range)
+		if hole.epoch >= l.last.state.Fresh && !hole.Empty() {
+			l.last.state.Holes = append(l.last.state.Holes, hole.Hole)
+		}
+	case kindMark:
+		_, err := decodeMark(body)
+		return err
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package offsets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,11 +12,12 @@ import (
 // A draft is all that one record changes. The rules make drafts and change nothing themselves, so
 // that a refused record leaves no trace.
 type draft struct {
-	position tier.Position // handed out to a CopyStarted or HoleRecorded
+	position tier.Position // that the record took, if it takes one
 	log      *header       // the log's new header, if it changes
 	opened   bool          // log is new
 	table    *tier.TableState
-	clock    tier.Time // seen; the ledger keeps the highest
+	clock    *tier.Time // the new one, if it changes
+	underWay int64      // how many attempts more are under way in the table
 	puts     []entry
 	deletes  [][]byte
 	// alarm says that the record, which tells what happened, shows that an invariant was broken
@@ -41,8 +43,15 @@ func decide(g *group, r tier.Record) (draft, error) {
 		return pauseTable(g, r)
 	case tier.TableResumed:
 		return resumeTable(g, r)
+	case tier.TierChanged:
+		return changeTier(g, r)
+	case tier.TableGoverned:
+		return governTable(g, r)
 	case tier.ClockSeen:
-		return draft{clock: r.At}, nil
+		at := max(g.root.clock, r.At)
+		return draft{clock: &at}, nil
+	case tier.ClockAccepted:
+		return draft{clock: &r.At}, nil
 	case nil:
 		return draft{}, refuse("no record")
 	}
@@ -72,6 +81,16 @@ func decide(g *group, r tier.Record) (draft, error) {
 		return deleteLocal(g, old, r)
 	case tier.LossAccepted:
 		return acceptLoss(old, r)
+	case tier.EpochOpened:
+		return openEpoch(g, old, r)
+	case tier.StartMoved:
+		return moveStart(g, old, r)
+	case tier.CopyRemoved:
+		return removeCopy(g, old, r)
+	case tier.TombstoneCleared:
+		return clearTombstone(g, old, r)
+	case tier.Diverged:
+		return diverge(old, r)
 	default:
 		return draft{}, refuse("the ledger has no rule for %T", r)
 	}
@@ -102,8 +121,12 @@ func openLog(g *group, r tier.LogOpened) (draft, error) {
 	d := draft{opened: true}
 	table, ok := g.table(r.Log.Table)
 	if !ok {
-		table = tier.TableState{Table: r.Log.Table, State: tier.Enabled, Epoch: 1}
+		table = tier.TableState{Table: r.Log.Table, State: cmp.Or(r.State, tier.Enabled), Epoch: 1,
+			Since: r.At}
 		d.table = &table
+	}
+	if !ok && table.State != tier.Enabled && table.State != tier.Disabled {
+		return draft{}, refuse("log %s: its table cannot begin as %q", r.Log, r.State)
 	}
 	if r.Epoch != table.Epoch {
 		return draft{}, refuse("log %s: tier epoch %d is not the table's, %d", r.Log, r.Epoch,
@@ -113,14 +136,29 @@ func openLog(g *group, r tier.LogOpened) (draft, error) {
 		Log: r.Log, Source: r.Source, Layout: r.Layout, Incarnation: r.Incarnation,
 		Epoch: r.Epoch, Start: r.Start, Copied: r.Start, LogStart: r.Start,
 	}}
+	if table.State != tier.Enabled {
+		d.log.state.Fresh = r.Epoch // nothing is copied in this epoch
+	}
 	return d, nil
 }
 
-// checkEpoch refuses what belongs to an epoch that is over, or to a table that does not tier.
-func checkEpoch(g *group, id tier.LogID, epoch tier.TierEpoch) error {
+// tableOf returns the state of the log's table, which is there if the log is.
+func tableOf(g *group, id tier.LogID) (tier.TableState, error) {
 	table, ok := g.table(id.Table)
 	if !ok {
-		return fmt.Errorf("table %q of log %s: %w: it has no entry", id.Table, id, tier.ErrDamaged)
+		return table, fmt.Errorf("table %q of log %s: %w: it has no entry", id.Table, id,
+			tier.ErrDamaged)
+	}
+	return table, nil
+}
+
+// checkEpoch refuses what belongs to an epoch that is over, to one that the log was not brought
+// into yet, or to a table that does not tier.
+func checkEpoch(g *group, h *header, epoch tier.TierEpoch) error {
+	id := h.state.Log
+	table, err := tableOf(g, id)
+	if err != nil {
+		return err
 	}
 	if table.State != tier.Enabled {
 		return refuse("log %s: the tier state of its table is %s", id, table.State)
@@ -128,13 +166,16 @@ func checkEpoch(g *group, id tier.LogID, epoch tier.TierEpoch) error {
 	if epoch != table.Epoch {
 		return refuse("log %s: tier epoch %d is not the table's, %d", id, epoch, table.Epoch)
 	}
+	if h.state.Epoch != epoch {
+		return refuse("log %s: it is still in tier epoch %d, not in %d", id, h.state.Epoch, epoch)
+	}
 	return nil
 }
 
 // startCopy reserves the next position for an attempt that was never seen before.
 func startCopy(g *group, old *header, r tier.CopyStarted) (draft, error) {
 	a := r.Attempt
-	if err := checkEpoch(g, r.Log, a.Epoch); err != nil {
+	if err := checkEpoch(g, old, a.Epoch); err != nil {
 		return draft{}, err
 	}
 	if a.Range.Empty() || a.Range.Base < 0 {
@@ -148,7 +189,7 @@ func startCopy(g *group, old *header, r tier.CopyStarted) (draft, error) {
 	}
 	h := *old
 	a.Position = h.takePosition()
-	return draft{position: a.Position, log: &h, puts: []entry{
+	return draft{position: a.Position, log: &h, underWay: 1, puts: []entry{
 		{factKey(kindAttempt, h.number, a.Position), encodeAttempt(&a)},
 		{idKey, place{h.number, a.Position}.encode()},
 	}}, nil
@@ -177,7 +218,7 @@ func finishCopy(g *group, old *header, r tier.CopyFinished) (draft, error) {
 	case verifyModes[verifyByte(c.Verified)] != c.Verified:
 		return draft{}, refuse("log %s: %q is no verify mode", r.Log, c.Verified)
 	}
-	if err := checkEpoch(g, r.Log, c.Epoch); err != nil {
+	if err := checkEpoch(g, old, c.Epoch); err != nil {
 		return draft{}, err
 	}
 	for _, f := range c.Content.Files {
@@ -187,9 +228,12 @@ func finishCopy(g *group, old *header, r tier.CopyFinished) (draft, error) {
 	}
 	h := *old
 	h.copies++
-	h.cover(c.Content.Range)
+	if h.outOfLog(c.Epoch, c.Content.Range) {
+		h.gone++
+	}
+	h.cover(h.clip(c.Position, c.Content.Range))
 	c.copied = h.state.Copied
-	return draft{log: &h, deletes: [][]byte{key}, puts: []entry{
+	return draft{log: &h, underWay: -1, deletes: [][]byte{key}, puts: []entry{
 		{factKey(kindCopy, h.number, c.Position), c.encode()},
 	}}, nil
 }
@@ -205,8 +249,9 @@ func abandonCopy(g *group, old *header, r tier.CopyAbandoned) (draft, error) {
 	}
 	t := Tombstone{Attempt: *a, Cause: r.Cause, At: r.At}
 	return draft{
-		deletes: [][]byte{factKey(kindAttempt, old.number, r.Position)},
-		puts:    []entry{{factKey(kindTombstone, old.number, r.Position), t.encode()}},
+		underWay: -1,
+		deletes:  [][]byte{factKey(kindAttempt, old.number, r.Position)},
+		puts:     []entry{{factKey(kindTombstone, old.number, r.Position), t.encode()}},
 	}, nil
 }
 
@@ -236,6 +281,9 @@ func reidentifyCopy(g *group, old *header, r tier.CopyReidentified) (draft, erro
 // recordHole is for offsets of which there is nothing: neither a copy nor a hole.
 func recordHole(g *group, old *header, r tier.HoleRecorded) (draft, error) {
 	s := &old.state
+	if err := checkEpoch(g, old, s.Epoch); err != nil {
+		return draft{}, err
+	}
 	switch {
 	case r.Hole.Empty():
 		return draft{}, refuse("log %s: the hole %s is empty", r.Log, r.Hole.Range)
@@ -270,7 +318,7 @@ func publish(g *group, old *header, r tier.Published) (draft, error) {
 		}
 		return draft{log: &h}, nil
 	}
-	for _, k := range []kind{kindHole, kindCopy} {
+	for _, k := range []kind{kindHole, kindCopy, kindMark} {
 		body, err := g.get(factKey(k, old.number, r.Position))
 		if err != nil || body != nil {
 			return draft{}, err
@@ -329,32 +377,33 @@ func checkpoint(g *group, old *header, r tier.Checkpointed) (draft, error) {
 // deleteLocal comes after the deletion: to refuse it would lose the truth. A deletion of what was
 // never copied is recorded, and then the ledger stops.
 func deleteLocal(g *group, old *header, r tier.LocalDeleted) (draft, error) {
-	table, ok := g.table(r.Log.Table)
-	if !ok {
-		return draft{}, fmt.Errorf("table %q: %w: it has no entry", r.Log.Table, tier.ErrDamaged)
+	table, err := tableOf(g, r.Log)
+	if err != nil {
+		return draft{}, err
 	}
 	d := draft{}
-	if table.State == tier.Enabled && !old.covers(r.Range) {
+	tiers := table.State == tier.Enabled && old.state.Epoch == table.Epoch
+	if tiers && !old.covers(r.Range) {
 		d.alarm = fmt.Errorf("log %s: local segment %s was deleted, but of it only what lies in "+
 			"[%d, %d) was ever copied", r.Log, r.Range, old.state.Start, old.state.Copied)
 	}
-	table.Window = laterWindow(table.Window, r)
+	table.Window = laterWindow(table.Window, r.Window, r.At, 1, r.Bytes)
 	d.table = &table
 	return d, nil
 }
 
-// laterWindow is the brake's window after a deletion, as its record says. But it never forgets one:
-// windows that were reckoned from the same past are joined by their maximum, and a deletion that
-// was reckoned in a window that is over counts in the one that has begun meanwhile.
-func laterWindow(now tier.BrakeWindow, r tier.LocalDeleted) tier.BrakeWindow {
+// laterWindow is the brake's window after a deletion of so much, as its record says. But it never
+// forgets one: windows that were reckoned from the same past are joined by their maximum, and a
+// deletion that was reckoned in a window that is over counts in the one that has begun meanwhile.
+func laterWindow(now, then tier.BrakeWindow, at tier.Time, segments, bytes int64) tier.BrakeWindow {
 	switch {
-	case r.Window.Since < now.Since && r.At >= now.Since:
-		return now.Plus(1, r.Bytes)
-	case r.Window.Since != now.Since: // a new one, or the clock went back
-		return r.Window
+	case then.Since < now.Since && at >= now.Since:
+		return now.Plus(segments, bytes)
+	case then.Since != now.Since: // a new one, or the clock went back
+		return then
 	}
-	now.Segments = max(now.Segments, r.Window.Segments)
-	now.Bytes = max(now.Bytes, r.Window.Bytes)
+	now.Segments = max(now.Segments, then.Segments)
+	now.Bytes = max(now.Bytes, then.Bytes)
 	return now
 }
 

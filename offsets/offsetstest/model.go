@@ -121,7 +121,8 @@ func (m *model) open(r tier.LogOpened) bool {
 		checkpoints: map[uint8]uint64{},
 	}
 	if _, known := m.tables[r.Log.Table]; !known {
-		m.tables[r.Log.Table] = tier.TableState{Table: r.Log.Table, State: tier.Enabled, Epoch: 1}
+		m.tables[r.Log.Table] = tier.TableState{Table: r.Log.Table, State: tier.Enabled, Epoch: 1,
+			Since: r.At}
 	}
 	return true
 }

@@ -18,7 +18,7 @@ var rules = []struct {
 			b.same(tier.LogState{Log: orders0, Source: "broker-1", Layout: tier.LayoutKafka,
 				Incarnation: "AAAA", Epoch: 1, Start: 40, Copied: 40, LogStart: 40},
 				b.state(orders0))
-			b.same(tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1},
+			b.same(tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1, Since: t0},
 				b.ledger.Table("orders"))
 			b.same(tier.TableState{}, b.ledger.Table("other"))
 		}},
@@ -215,7 +215,7 @@ var rules = []struct {
 		b.same(&pauseReason, b.ledger.Table("orders").Paused)
 		b.reopens()
 		b.append(tier.TableResumed{Table: "orders", At: t0 + 99})
-		b.same(tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1,
+		b.same(tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1, Since: t0,
 			Window: tier.BrakeWindow{Since: t0 + 99}}, b.ledger.Table("orders"))
 	}},
 	{"an accepted loss is noted once", func(b *box) {
