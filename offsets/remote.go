@@ -29,8 +29,9 @@ func moveStart(g *group, old *header, r tier.StartMoved) (draft, error) {
 	case r.Start == s.LogStart && !old.mustLeave(&table, r.Cause):
 		return draft{}, nil
 	}
+	at := r.At
 	if leaves(&table) {
-		r.At = max(r.At, table.Since) // it came after the change, whatever the clock says
+		at = max(at, table.Since) // it came after the change, whatever the clock says
 	}
 	h := *old
 	h.state.LogStart = r.Start
@@ -47,14 +48,14 @@ func moveStart(g *group, old *header, r tier.StartMoved) (draft, error) {
 	}
 	h.state.Expired = union(slices.Concat(s.Expired, r.Expired))
 	h.gone = found.gone
-	h.state.Moves = append(slices.Clone(s.Moves), tier.StartMove{Start: r.Start, At: r.At,
+	h.state.Moves = append(slices.Clone(s.Moves), tier.StartMove{Start: r.Start, At: at,
 		Cause: r.Cause})
 	h.state.Moves = slices.DeleteFunc(h.state.Moves, func(m tier.StartMove) bool {
 		return m.Start < found.lowest && !isLeave(&table, m)
 	})
 	h.forgetMoves(&table)
 	pos, put := h.putMark(storedMark{mark: markStart, epoch: s.Epoch, offset: r.Start,
-		copied: s.Copied, at: r.At})
+		copied: s.Copied, at: at})
 	d := draft{position: pos, log: &h, puts: []entry{put}}
 	if r.Window != (tier.BrakeWindow{}) {
 		table.Window = laterWindow(table.Window, r.Window, r.At, found.segments, found.bytes)

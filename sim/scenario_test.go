@@ -101,7 +101,8 @@ func (s *scenario) config() (Config, error) {
 	}
 	return Config{Tables: c.Table, Policies: set, Workers: 1, Brake: c.Limits.Brake(),
 		Verify: c.Copy.Verify, Delete: tier.LocalDeleteUnlink, Next: logdir.NextFollowing,
-		Tolerance: c.Limits.ClockTolerance, AskAgain: 5 * time.Minute}, nil
+		Tolerance: c.Limits.ClockTolerance, AskAgain: 5 * time.Minute,
+		Grace: c.Limits.RemoteDeleteGrace, OrphanAge: c.Limits.OrphanAge}, nil
 }
 
 // command performs one command of a story and returns what is to be seen.
@@ -159,6 +160,9 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return s.arm(d)
 	case "lose":
 		return s.lose(d.CmdArgs[0].Key)
+	case "stray":
+		s.w.Stray(s.log(d))
+		return nil
 	case "land":
 		for i := range s.w.Bucket.Late() {
 			if err := s.w.Bucket.Land(context.Background(), i); err != nil {
@@ -181,8 +185,12 @@ func (s *scenario) reload() error {
 	if err != nil {
 		return err
 	}
+	old := s.w.Config
 	s.w.Config = c
-	s.w.Reload()
+	if err := s.w.Reload(); err != nil {
+		s.w.Config = old
+		return err
+	}
 	return nil
 }
 
@@ -296,10 +304,46 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 	case engine.HoleDone:
 		fmt.Fprintf(&s.out, "hole %s %s (%s); copied offset %d\n", logOf(f), r.Hole.Range,
 			r.Hole.Cause, r.Offset)
+	case engine.Moved:
+		fmt.Fprintf(&s.out, "start of %s moved to %d (%s); expired %v\n", logOf(f), r.Start, r.Cause,
+			r.Expired)
+		s.keptRemote(f, r.Kept)
+	case engine.StaysAll:
+		s.keptRemote(f, &r.Kept)
+	case engine.Removed:
+		fmt.Fprintf(&s.out, "removed %d copies of %s\n", len(r.Positions), logOf(f))
+		for i := range r.Kept {
+			s.keptRemote(f, &r.Kept[i])
+		}
+	case engine.Swept:
+		if r.Objects > 0 || r.Stale != nil {
+			fmt.Fprintf(&s.out, "swept %d orphans, %d stay\n", r.Objects, r.Kept)
+		}
+		if r.Stale != nil {
+			fmt.Fprintf(&s.out, "alarm: %s\n", r.Stale.Code)
+		}
 	case engine.Opened:
+		if o, ok := f.(engine.OpenEpoch); ok {
+			fmt.Fprintf(&s.out, "epoch %d of %s opened at %d, fresh: %v; copied offset %d\n", o.Epoch,
+				logOf(f), o.Start, o.Fresh, r.State.Copied)
+			return
+		}
 		fmt.Fprintf(&s.out, "opened %s at %d\n", logOf(f), r.State.Start)
 	case engine.Done:
+		if c, ok := f.(engine.ChangeTier); ok {
+			fmt.Fprintf(&s.out, "%s is %s, epoch %d %s\n", c.Table, c.State, c.Epoch, c.Policy)
+			return
+		}
 		fmt.Fprintf(&s.out, "%s %s\n", effectWord(f), logOf(f))
+	}
+}
+
+func (s *scenario) keptRemote(f engine.Effect, k *engine.KeptRemote) {
+	if k == nil {
+		return
+	}
+	for _, why := range k.Reasons {
+		fmt.Fprintf(&s.out, "kept remote %s %s (%s)\n", logOf(f), k.Range, why.Code)
 	}
 }
 
@@ -323,6 +367,18 @@ func logOf(f engine.Effect) string {
 		return f.Log.String()
 	case engine.Checkpoint:
 		return f.Log.String()
+	case engine.OpenEpoch:
+		return f.Log.String()
+	case engine.MoveStart:
+		return f.Log.String()
+	case engine.Expire:
+		return f.Log.String()
+	case engine.Remove:
+		return f.Log.String()
+	case engine.Clear:
+		return f.Log.String()
+	case engine.ChangeTier:
+		return f.Table
 	case engine.Pause:
 		return f.Table
 	}
@@ -351,6 +407,9 @@ func (s *scenario) status(id tier.LogID) error {
 	v, ok := s.w.Engine().Log(id)
 	if !ok {
 		return fmt.Errorf("%s is not known", id)
+	}
+	if v.State != tier.Enabled || v.Epoch != 1 {
+		fmt.Fprintf(&s.out, "%s, epoch %d, log start %d\n", v.State, v.Epoch, v.LogStart)
 	}
 	fmt.Fprintf(&s.out, "copied offset %d, local [%d, %d), remote [%d, %d), lag %d\n", v.Copied,
 		v.Local.Base, v.Local.Next, v.Remote.Base, v.Remote.Next, v.Uncopied.Segments)

@@ -108,3 +108,13 @@ func (w *World) Remove(id tier.LogID, base tier.Offset) error {
 	}
 	return w.Disk.Sync(logDir(id))
 }
+
+// Stray leaves an object in the store that nothing names, as an attempt of a lost ledger would.
+func (w *World) Stray(id tier.LogID) {
+	key, err := w.process.store.FileKey(tier.ObjectKey{Log: id, Epoch: 1,
+		Attempt: tier.AttemptID{0xff}, Name: "00000000000000000000.log"})
+	if err != nil {
+		panic(err)
+	}
+	w.Objects.Put(key, []byte("stray"))
+}

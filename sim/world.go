@@ -115,8 +115,18 @@ func (w *World) Start() error {
 		return nil
 	})
 	if err == nil {
+		left := map[tier.LogID][]engine.Tombstone{}
+		for _, id := range p.ledger.Logs() {
+			tombstones, terr := p.ledger.Tombstones(id)
+			if terr != nil {
+				return terr
+			}
+			for _, t := range tombstones {
+				left[id] = append(left[id], engine.Tombstone{Position: t.Position, At: t.At})
+			}
+		}
 		err = p.ledger.Restore(func(s tier.LogState, c []tier.Remote, a []tier.Attempt) error {
-			w.step(engine.Restored{State: s, Copies: c, Attempts: a})
+			w.step(engine.Restored{State: s, Copies: c, Attempts: a, Tombstones: left[s.Log]})
 			return nil
 		})
 	}
@@ -184,7 +194,9 @@ func (w *World) execGeneration() *exec.Generation {
 		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
 		Paused: w.pause,
 		Input:  rego.InputJSON,
-		Node:   func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
+		Clocks: w.clocks,
+		Grace:  tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
+		Node: func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
 }
 
 func (w *World) reconfigured() engine.Reconfigured {
@@ -197,11 +209,20 @@ func (w *World) reconfigured() engine.Reconfigured {
 		Tolerance: tier.Time(c.Tolerance), AskAgain: tier.Time(c.AskAgain),
 		Backoff:    engine.Backoff{Min: tier.Time(time.Second), Max: tier.Time(time.Minute)},
 		ExpireRule: c.Policies.Expires(),
+		Removers:   c.Workers, Grace: tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
+		SweepEvery: tier.Time(c.OrphanAge),
 	}}
 }
 
-// Reload makes the changed configuration count, as one generation.
-func (w *World) Reload() { w.step(w.reconfigured()) }
+// Reload makes the changed configuration count, as one generation, unless the engine refuses it.
+func (w *World) Reload() error {
+	ev := w.reconfigured()
+	if why := w.process.engine.Refuses(ev.Settings); why != nil {
+		return fmt.Errorf("%s: %s", why.Code, why.Text)
+	}
+	w.step(ev)
+	return nil
+}
 
 // clocks are those of a store on the same machine: there is only one.
 func (w *World) clocks(context.Context) (tier.Truth, string) { return tier.Yes, "single-clock" }

@@ -2,19 +2,15 @@ package offsetstest
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"maps"
 	"slices"
-	"testing"
-
-	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/tier"
 )
+
+// offsetEnd is above every offset that the model is asked about.
+const offsetEnd = 64
 
 // model is a ledger as one would write it down on paper: maps and sets, everything that can be
 // reckoned reckoned from scratch.
@@ -26,16 +22,30 @@ type model struct {
 }
 
 type modelLog struct {
-	opened      tier.LogOpened
-	next        tier.Position
-	copies      map[tier.Position]tier.Copy
-	attempts    map[tier.Position]tier.Attempt
-	tombstones  map[tier.Position]offsets.Tombstone
-	holes       map[tier.Position]tier.Hole
-	copiedThen  map[tier.Position]tier.Offset
-	unpublished map[tier.Position]bool
-	accepted    []tier.LossAccepted
-	checkpoints map[uint8]uint64
+	opened       tier.LogOpened
+	epoch, fresh tier.TierEpoch
+	start        tier.Offset
+	logStart     tier.Offset
+	next         tier.Position
+	copies       map[tier.Position]tier.Copy
+	removed      map[tier.Position]tier.Copy // no longer stored, but once copied
+	attempts     map[tier.Position]tier.Attempt
+	tombstones   map[tier.Position]offsets.Tombstone
+	holes        map[tier.Position]tier.Hole
+	marks        map[tier.Position]tier.Fact
+	then         map[tier.Position]seen // when a fact came
+	clips        []tier.Clip            // all since the log's fresh epoch began
+	expired      map[tier.Offset]bool
+	moves        []tier.StartMove
+	unpublished  map[tier.Position]bool
+	accepted     []tier.LossAccepted
+	checkpoints  map[uint8]uint64
+}
+
+// seen is what else held when a fact came.
+type seen struct {
+	epoch  tier.TierEpoch
+	copied tier.Offset
 }
 
 func newModel() *model {
@@ -43,92 +53,168 @@ func newModel() *model {
 		ids: map[tier.AttemptID]bool{}}
 }
 
-// ranges are those of all copies and holes.
-func (l *modelLog) ranges() []tier.Range {
-	var out []tier.Range
-	for _, c := range l.copies {
-		out = append(out, c.Content.Range)
+// counts reports whether what a fact at the position says of the offset still holds.
+func (l *modelLog) counts(pos tier.Position, o tier.Offset) bool {
+	return l.then[pos].epoch >= l.fresh && !slices.ContainsFunc(l.clips, func(c tier.Clip) bool {
+		return pos < c.Position && c.Offset <= o
+	})
+}
+
+// proved reports whether a stored copy has the offset, or it expired.
+func (l *modelLog) proved(o tier.Offset) bool {
+	for pos, c := range l.copies {
+		if c.Content.Range.Contains(o) && l.counts(pos, o) {
+			return true
+		}
 	}
-	for _, h := range l.holes {
-		out = append(out, h.Range)
+	return l.expired[o]
+}
+
+// covered reports whether the offset was once copied or is a hole.
+func (l *modelLog) covered(o tier.Offset) bool {
+	for pos, c := range l.removed {
+		if c.Content.Range.Contains(o) && l.counts(pos, o) {
+			return true
+		}
 	}
-	return out
+	for pos, h := range l.holes {
+		if h.Contains(o) && l.counts(pos, o) {
+			return true
+		}
+	}
+	return l.proved(o)
+}
+
+// anyCovered reports whether any offset of r is covered.
+func (l *modelLog) anyCovered(r tier.Range) bool {
+	for o := r.Base; o < r.Next; o++ {
+		if l.covered(o) {
+			return true
+		}
+	}
+	return false
 }
 
 // copied walks offset by offset.
 func (l *modelLog) copied() tier.Offset {
-	for o := l.opened.Start; ; o++ {
-		if !slices.ContainsFunc(l.ranges(), func(r tier.Range) bool { return r.Contains(o) }) {
-			return o
-		}
+	o := l.start
+	for l.covered(o) {
+		o++
 	}
+	return o
 }
 
 // apply takes a record, or says no and changes nothing.
 func (m *model) apply(r tier.Record) (pos tier.Position, ok bool) {
-	if seen, is := r.(tier.ClockSeen); is {
-		m.clock = max(m.clock, seen.At)
+	switch r := r.(type) {
+	case tier.ClockSeen:
+		m.clock = max(m.clock, r.At)
 		return 0, true
+	case tier.ClockAccepted:
+		m.clock = r.At
+		return 0, true
+	case tier.LogOpened:
+		return 0, m.open(r)
 	}
 	table, known := m.tables[r.Subject().Table]
-	if o, is := r.(tier.LogOpened); is {
-		return 0, m.open(o)
-	}
 	if !known {
 		return 0, false
 	}
-	switch r := r.(type) {
-	case tier.TablePaused:
-		table.Paused = &r.Reason
-		m.tables[r.Table] = table
-		return 0, true
-	case tier.TableResumed:
-		table.Paused, table.Window = nil, tier.BrakeWindow{Since: r.At}
-		m.tables[r.Table] = table
-		return 0, true
+	if ok, is := m.applyTable(&table, r); is {
+		m.tables[table.Table] = table
+		return 0, ok
 	}
 	l := m.logs[r.Subject()]
 	if l == nil {
 		return 0, false
 	}
+	tiers := table.State == tier.Enabled && table.Epoch == l.epoch
 	switch r := r.(type) {
 	case tier.CopyStarted:
-		return m.start(l, r.Attempt)
+		return m.start(l, tiers, r.Attempt)
+	case tier.CopyFinished:
+		return 0, tiers && l.finish(r)
 	case tier.HoleRecorded:
-		return l.hole(r.Hole)
+		return l.hole(tiers, r.Hole)
 	case tier.LocalDeleted:
 		table.Window = r.Window
 		m.tables[r.Log.Table] = table
 		return 0, true
+	case tier.EpochOpened:
+		return l.openEpoch(&table, r)
+	case tier.StartMoved:
+		pos, ok, moved := l.move(&table, r)
+		if moved && r.Window != (tier.BrakeWindow{}) {
+			table.Window = r.Window
+			m.tables[r.Log.Table] = table
+		}
+		return pos, ok
+	case tier.Diverged:
+		return l.diverge(r)
+	case tier.CopyRemoved:
+		return 0, m.remove(l, &table, r)
+	case tier.TombstoneCleared:
+		t, ok := l.tombstones[r.Position]
+		delete(l.tombstones, r.Position)
+		delete(m.ids, t.ID)
+		return 0, ok
 	default:
 		return 0, l.apply(r)
 	}
+}
+
+// applyTable takes a record of a table; is says whether it is one.
+func (m *model) applyTable(t *tier.TableState, r tier.Record) (ok, is bool) {
+	switch r := r.(type) {
+	case tier.TablePaused:
+		t.Paused = &r.Reason
+		return true, true
+	case tier.TableResumed:
+		t.Paused, t.Window = nil, tier.BrakeWindow{Since: r.At}
+		return true, true
+	case tier.TableGoverned:
+		t.Entry = r.Entry
+		return true, true
+	case tier.TierChanged:
+		return m.change(t, r), true
+	}
+	return false, false
 }
 
 func (m *model) open(r tier.LogOpened) bool {
 	if l := m.logs[r.Log]; l != nil {
 		return l.opened.Incarnation == r.Incarnation
 	}
-	if r.Epoch != 1 {
+	table, known := m.tables[r.Log.Table]
+	if !known {
+		table = tier.TableState{Table: r.Log.Table, Since: r.At,
+			State: cmp.Or(r.State, tier.Enabled), Epoch: 1}
+	}
+	if r.Epoch != table.Epoch || !known && r.State == tier.Disabling {
 		return false
 	}
-	m.logs[r.Log] = &modelLog{opened: r, copies: map[tier.Position]tier.Copy{},
+	l := &modelLog{opened: r, epoch: r.Epoch, start: r.Start, logStart: r.Start,
+		copies:      map[tier.Position]tier.Copy{},
+		removed:     map[tier.Position]tier.Copy{},
 		attempts:    map[tier.Position]tier.Attempt{},
 		tombstones:  map[tier.Position]offsets.Tombstone{},
 		holes:       map[tier.Position]tier.Hole{},
-		copiedThen:  map[tier.Position]tier.Offset{},
+		marks:       map[tier.Position]tier.Fact{},
+		then:        map[tier.Position]seen{},
+		expired:     map[tier.Offset]bool{},
 		unpublished: map[tier.Position]bool{},
 		checkpoints: map[uint8]uint64{},
 	}
-	if _, known := m.tables[r.Log.Table]; !known {
-		m.tables[r.Log.Table] = tier.TableState{Table: r.Log.Table, State: tier.Enabled, Epoch: 1,
-			Since: r.At}
+	if table.State != tier.Enabled {
+		l.fresh = r.Epoch
 	}
+	m.logs[r.Log] = l
+	m.tables[r.Log.Table] = table
 	return true
 }
 
-func (m *model) start(l *modelLog, a tier.Attempt) (tier.Position, bool) {
-	if a.Epoch != 1 || a.Range.Empty() || m.ids[a.ID] {
+func (m *model) start(l *modelLog, tiers bool, a tier.Attempt) (tier.Position, bool) {
+	if !tiers || a.Epoch != l.epoch || a.Range.Empty() || m.ids[a.ID] {
 		return 0, false
 	}
 	m.ids[a.ID] = true
@@ -138,30 +224,34 @@ func (m *model) start(l *modelLog, a tier.Attempt) (tier.Position, bool) {
 	return a.Position, true
 }
 
-func (l *modelLog) hole(h tier.Hole) (tier.Position, bool) {
-	below := tier.Range{Base: h.Base, Next: l.opened.Start}
-	if h.Empty() || !below.Empty() || slices.ContainsFunc(l.ranges(), h.Overlaps) {
+func (l *modelLog) finish(r tier.CopyFinished) bool {
+	a, ok := l.attempts[r.Copy.Position]
+	if !ok || a.ID != r.Copy.Attempt || a.Range != r.Copy.Content.Range ||
+		a.Epoch != r.Copy.Epoch || a.Epoch != l.epoch {
+		return false
+	}
+	delete(l.attempts, a.Position)
+	l.copies[a.Position] = r.Copy
+	l.then[a.Position] = seen{epoch: l.epoch}
+	l.then[a.Position] = seen{l.epoch, l.copied()}
+	return true
+}
+
+func (l *modelLog) hole(tiers bool, h tier.Hole) (tier.Position, bool) {
+	if !tiers || h.Empty() || h.Base < l.start || l.anyCovered(h.Range) {
 		return 0, false
 	}
 	pos := l.next
 	l.next++
 	l.holes[pos], l.unpublished[pos] = h, true
-	l.copiedThen[pos] = l.copied()
+	l.then[pos] = seen{epoch: l.epoch}
+	l.then[pos] = seen{l.epoch, l.copied()}
 	return pos, true
 }
 
 // apply takes a record that concerns the log alone.
 func (l *modelLog) apply(r tier.Record) bool {
 	switch r := r.(type) {
-	case tier.CopyFinished:
-		a, ok := l.attempts[r.Copy.Position]
-		if !ok || a.ID != r.Copy.Attempt || a.Range != r.Copy.Content.Range ||
-			a.Epoch != r.Copy.Epoch {
-			return false
-		}
-		delete(l.attempts, a.Position)
-		l.copies[a.Position] = r.Copy
-		l.copiedThen[a.Position] = l.copied()
 	case tier.CopyAbandoned:
 		a, ok := l.attempts[r.Position]
 		if !ok {
@@ -179,8 +269,9 @@ func (l *modelLog) apply(r tier.Record) bool {
 	case tier.Published:
 		_, isCopy := l.copies[r.Position]
 		_, isHole := l.holes[r.Position]
+		_, isMark := l.marks[r.Position]
 		delete(l.unpublished, r.Position)
-		return isCopy || isHole
+		return isCopy || isHole || isMark
 	case tier.LossAccepted:
 		l.accepted = append(l.accepted, r)
 	case tier.Checkpointed:
@@ -225,29 +316,61 @@ func (l *modelLog) snapshot() LogSnapshot {
 	o := l.opened
 	s := LogSnapshot{
 		State: tier.LogState{Log: o.Log, Source: o.Source, Layout: o.Layout,
-			Incarnation: o.Incarnation, Epoch: 1, Start: o.Start, Copied: l.copied(),
-			LogStart: o.Start, Next: l.next, Accepted: l.accepted,
-			Unpublished: slices.Sorted(maps.Keys(l.unpublished)),
-			Holes: slices.SortedFunc(maps.Values(l.holes), func(a, b tier.Hole) int {
-				return cmp.Compare(a.Base, b.Base)
-			})},
+			Incarnation: o.Incarnation, Epoch: l.epoch, Fresh: l.fresh, Start: l.start,
+			Copied: l.copied(), LogStart: l.logStart, Next: l.next, Accepted: l.accepted,
+			Unpublished: slices.Sorted(maps.Keys(l.unpublished)), Moves: l.moves,
+			Holes: l.holesNow(), Expired: rangesOf(func(o tier.Offset) bool { return l.expired[o] }),
+		},
 		Copies: ascending(l.copies), Attempts: ascending(l.attempts),
 		Tombstones: ascending(l.tombstones),
+	}
+	for i, c := range l.clips {
+		if !slices.ContainsFunc(l.clips[i+1:], func(d tier.Clip) bool { return d.Offset <= c.Offset }) {
+			s.State.Clips = append(s.State.Clips, c)
+		}
 	}
 	if n := l.checkpoints[1]; n > 0 {
 		s.State.Checkpoints = []uint64{n}
 	}
 	for pos := range l.next {
-		f := tier.Fact{Position: pos, Epoch: 1, Copied: l.copiedThen[pos]}
+		f := tier.Fact{Position: pos, Epoch: l.then[pos].epoch, Copied: l.then[pos].copied}
 		if c, ok := l.copies[pos]; ok {
 			f.Add, f.At = &c, c.FinishedAt
 			s.Facts = append(s.Facts, f)
 		} else if h, ok := l.holes[pos]; ok {
 			f.Hole, f.At = &h, h.At
 			s.Facts = append(s.Facts, f)
+		} else if f, ok := l.marks[pos]; ok {
+			s.Facts = append(s.Facts, f)
 		}
 	}
 	return s
+}
+
+// holesNow are the holes that count, ascending.
+func (l *modelLog) holesNow() []tier.Hole {
+	var out []tier.Hole
+	for pos, h := range l.holes {
+		for !h.Empty() && !l.counts(pos, h.Next-1) {
+			h.Next--
+		}
+		if !h.Empty() {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b tier.Hole) int { return cmp.Compare(a.Base, b.Base) })
+	return out
+}
+
+// rangesOf are the ranges of the offsets that are in a set.
+func rangesOf(in func(tier.Offset) bool) tier.RangeSet {
+	var out tier.RangeSet
+	for o := range tier.Offset(offsetEnd) {
+		if in(o) {
+			out = out.Add(tier.Range{Base: o, Next: o + 1})
+		}
+	}
+	return out
 }
 
 // ascending returns the values by their positions.
@@ -257,152 +380,4 @@ func ascending[V any](m map[tier.Position]V) []V {
 		out = append(out, m[pos])
 	}
 	return out
-}
-
-// testModel appends random records to a ledger and to the model, with restarts in between. Both
-// must agree on every refusal, every position and, in the end, on everything.
-func testModel(t *testing.T, newDisk func(t *testing.T) Disk) {
-	rapid.Check(t, func(rt *rapid.T) {
-		r := &run{T: rt, disk: newDisk(t), model: newModel()}
-		r.restart()
-		defer func() { r.ledger.Close() }()
-		rt.Repeat(map[string]func(*rapid.T){
-			"open":     r.open,
-			"start":    r.start,
-			"settle":   r.settle,
-			"anything": r.anything,
-			"restart":  func(*rapid.T) { r.restart() },
-			"": func(*rapid.T) {
-				for id, l := range r.model.logs {
-					if got, _ := r.ledger.Log(id); got.Copied != l.copied() {
-						rt.Fatalf("copied offset of %s: got %d, want %d", id, got.Copied, l.copied())
-					}
-				}
-			},
-		})
-		r.restart()
-	})
-}
-
-// run is one random sequence.
-type run struct {
-	*rapid.T
-	disk   Disk
-	ledger *offsets.Ledger
-	model  *model
-}
-
-// restart compares everything, closes the ledger and opens it again.
-func (r *run) restart() {
-	if r.ledger != nil {
-		r.compare()
-		if err := r.ledger.Close(); err != nil {
-			r.Fatalf("close: %v", err)
-		}
-	}
-	m, err := r.disk()
-	if err != nil {
-		r.Fatalf("open the medium: %v", err)
-	}
-	if r.ledger, err = offsets.Open(m); err != nil {
-		r.Fatalf("open the ledger: %v", err)
-	}
-	r.compare()
-}
-
-func (r *run) compare() {
-	got, err := Take(r.ledger)
-	if err != nil {
-		r.Fatalf("read the ledger: %v", err)
-	}
-	want := r.model.snapshot(r.ledger.ID())
-	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		r.Fatalf("-model +ledger:\n%s", diff)
-	}
-}
-
-// both appends a record to ledger and model.
-func (r *run) both(rec tier.Record) {
-	pos, err := r.ledger.Append(context.Background(), rec)
-	if err != nil && !errors.Is(err, tier.ErrRefused) {
-		r.Fatalf("append %T: %v", rec, err)
-	}
-	want, ok := r.model.apply(rec)
-	if ok != (err == nil) || pos != want {
-		r.Fatalf("append %T: got position %d, error %v; the model says %d, %t", rec, pos, err, want, ok)
-	}
-}
-
-func drawLog(t *rapid.T) tier.LogID {
-	return rapid.SampledFrom([]tier.LogID{orders0, orders1, deep}).Draw(t, "log")
-}
-
-func drawRange(t *rapid.T) tier.Range {
-	base := tier.Offset(rapid.IntRange(0, 40).Draw(t, "base"))
-	return span(base, base+tier.Offset(rapid.IntRange(0, 12).Draw(t, "length")))
-}
-
-func (r *run) open(t *rapid.T) {
-	rec := opened(drawLog(t), tier.Offset(rapid.IntRange(0, 8).Draw(t, "start")))
-	if rapid.IntRange(0, 3).Draw(t, "other incarnation") == 3 {
-		rec.Incarnation = "BBBB"
-	}
-	r.both(rec)
-}
-
-func (r *run) start(t *rapid.T) {
-	a := attempt(rapid.IntRange(0, 300).Draw(t, "attempt"), drawRange(t))
-	a.Epoch = rapid.SampledFrom([]tier.TierEpoch{1, 1, 1, 1, 1, 2}).Draw(t, "epoch")
-	r.both(started(drawLog(t), a))
-}
-
-// settle ends an attempt that is under way, or tries to end one that is not.
-func (r *run) settle(t *rapid.T) {
-	id := drawLog(t)
-	a := attempt(rapid.IntRange(0, 300).Draw(t, "attempt"), drawRange(t))
-	a.Position = tier.Position(rapid.IntRange(0, 30).Draw(t, "position"))
-	miss := rapid.IntRange(0, 9).Draw(t, "miss") == 9
-	if l := r.model.logs[id]; l != nil && len(l.attempts) > 0 && !miss {
-		a = rapid.SampledFrom(ascending(l.attempts)).Draw(t, "under way")
-	}
-	if rapid.IntRange(0, 3).Draw(t, "abandon") == 0 {
-		r.both(tier.CopyAbandoned{Log: id, Position: a.Position, Cause: "drawn", At: t0})
-		return
-	}
-	r.both(finished(id, a))
-}
-
-// anything appends one of the other records.
-func (r *run) anything(t *rapid.T) {
-	id, pos := drawLog(t), tier.Position(rapid.IntRange(0, 30).Draw(t, "position"))
-	at := t0 + tier.Time(rapid.IntRange(0, 99).Draw(t, "at"))
-	switch rapid.IntRange(0, 8).Draw(t, "record") {
-	case 0, 1:
-		r.both(hole(id, drawRange(t)))
-	case 2:
-		r.both(tier.Published{Log: id, Position: pos})
-	case 3:
-		r.both(tier.Checkpointed{Log: id, Level: 1, Block: uint64(pos) / 20})
-	case 4:
-		r.both(tier.ClockSeen{At: at})
-	case 5:
-		rec := reidentified(id, finished(id, attempt(1, drawRange(t))).Copy)
-		rec.Position = pos
-		if l := r.model.logs[id]; l != nil && len(l.copies) > 0 {
-			c := rapid.SampledFrom(ascending(l.copies)).Draw(t, "copy")
-			rec = reidentified(id, c)
-		}
-		r.both(rec)
-	case 6:
-		if l := r.model.logs[id]; l != nil && l.copied() > l.opened.Start {
-			w := r.model.tables[id.Table].Window.At(at, 50).Plus(1, 6000)
-			rec := localDeleted(id, span(l.opened.Start, l.copied()), w)
-			rec.At = at
-			r.both(rec)
-		}
-	case 7:
-		r.both(tier.TablePaused{Table: id.Table, Reason: pauseReason, At: at})
-	case 8:
-		r.both(tier.TableResumed{Table: id.Table, At: at})
-	}
 }

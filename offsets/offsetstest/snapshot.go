@@ -90,5 +90,30 @@ func takeLog(l *offsets.Ledger, id tier.LogID, attempts []tier.Attempt) (LogSnap
 			return s, err
 		}
 	}
-	return s, nil
+	for _, t := range s.Tombstones {
+		if a, err := l.Abandoned(id, t.Position); err != nil || a.ID != t.ID {
+			return s, fmt.Errorf("abandoned attempt %s: got %s, error %w", t.ID, a.ID, err)
+		}
+	}
+	return s, allNamed(l, s)
+}
+
+// allNamed checks that the ledger knows every attempt of which it tells.
+func allNamed(l *offsets.Ledger, s LogSnapshot) error {
+	var ids []tier.AttemptID
+	for _, c := range s.Copies {
+		ids = append(ids, c.Attempt)
+	}
+	for _, a := range s.Attempts {
+		ids = append(ids, a.ID)
+	}
+	for _, t := range s.Tombstones {
+		ids = append(ids, t.ID)
+	}
+	for _, id := range ids {
+		if named, err := l.Named(id); err != nil || !named {
+			return fmt.Errorf("attempt %s is not named, error %w", id, err)
+		}
+	}
+	return nil
 }

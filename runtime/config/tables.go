@@ -96,16 +96,9 @@ func (e *entry) fields(d *decoder) []field {
 		{keyBytes, placed(d, keyBytes, &e.bytes, limit(size(1), none))},
 		{keyLocalBytes, placed(d, keyLocalBytes, &e.localBytes, limit(size(1), none))},
 		{keyTiering, placed(d, keyTiering, &e.tiering, boolean)},
-		{keyDisable, placed(d, keyDisable, &e.disable, disablePolicy)},
+		{keyDisable, placed(d, keyDisable, &e.disable,
+			oneOf(tier.PolicyRetain, tier.PolicyDelete))},
 	}
-}
-
-// disablePolicy reads a disable policy.
-func disablePolicy(n *yaml.Node) (tier.DisablePolicy, error) {
-	if n.Kind == yaml.ScalarNode && n.Value == string(tier.PolicyDelete) {
-		return "", &hinted{"delete is not available in this version", "use retain"}
-	}
-	return oneOf(tier.PolicyRetain)(n)
 }
 
 // limit reads a value that may also be "unset". A value of 0 that parse refuses gets the hint.
@@ -216,25 +209,9 @@ func (d *decoder) checkTables(c *Config) {
 		}
 	}
 	check(c.defaults)
-	d.remoteStays(c)
 	for i := range c.tables {
 		c.tables[i] = c.tables[i].over(c.defaults)
 		check(c.tables[i])
-	}
-}
-
-// remoteStays warns where a file limits what the store keeps: this version deletes nothing there.
-func (d *decoder) remoteStays(c *Config) {
-	for _, e := range append([]entry{c.defaults}, c.tables...) {
-		place, key := e.ttl.place, keyTTL
-		if !e.ttl.set() || e.ttl.value == 0 {
-			place, key = e.bytes.place, keyBytes
-		}
-		if (place != Place{}) && e.tiering.value {
-			d.warn(place, "remote segments stay until a version that expires them",
-				"%s: this version deletes nothing from the store", key)
-			return
-		}
 	}
 }
 

@@ -201,8 +201,18 @@ func (d *Daemon) restore() error {
 	if err != nil {
 		return err
 	}
+	left := map[tier.LogID][]engine.Tombstone{}
+	for _, id := range d.ledger.Logs() {
+		tombstones, err := d.ledger.Tombstones(id)
+		if err != nil {
+			return err
+		}
+		for _, t := range tombstones {
+			left[id] = append(left[id], engine.Tombstone{Position: t.Position, At: t.At})
+		}
+	}
 	return d.ledger.Restore(func(s tier.LogState, copies []tier.Remote, a []tier.Attempt) error {
-		d.step(engine.Restored{State: s, Copies: copies, Attempts: a})
+		d.step(engine.Restored{State: s, Copies: copies, Attempts: a, Tombstones: left[s.Log]})
 		return nil
 	})
 }

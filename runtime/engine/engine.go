@@ -262,13 +262,12 @@ func (e *Engine) sourceScanned(ev SourceScanned) {
 			continue
 		}
 		_, found := slices.BinarySearchFunc(here, l.id, tier.LogID.Compare)
-		if !found {
-			l.stale = false // that it is not there is a fresh look too
-		}
+		stale := l.stale
+		l.stale = false
 		if l.present != found {
 			l.present = found
 			e.evaluate(l)
-		} else if changed {
+		} else if changed || stale {
 			e.evaluate(l)
 		}
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -76,6 +74,9 @@ func (e *Engine) changeFinished(t *tableIndex, f ChangeTier, res Result) {
 	t.changing = false
 	switch res.(type) {
 	case Done:
+		if f.State == tier.Enabled && t.state.Policy == tier.PolicyDelete {
+			t.state.Fresh = f.Epoch
+		}
 		t.state.State, t.state.Epoch, t.state.Policy = f.State, f.Epoch, f.Policy
 		t.state.Since = e.now
 		t.draining = false
@@ -111,16 +112,4 @@ func (e *Engine) Refuses(s Settings) *tier.Reason {
 		}
 	}
 	return nil
-}
-
-// wantsTier lists tables that still have a step to go, ascending by name.
-func (e *Engine) changing() []*tableIndex {
-	var out []*tableIndex
-	for _, l := range e.order {
-		t := e.table(l.id.Table)
-		if t.state.State == tier.Disabling && !slices.Contains(out, t) {
-			out = append(out, t)
-		}
-	}
-	return out
 }

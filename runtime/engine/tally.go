@@ -44,7 +44,7 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		t.Blocked++
 	}
 	local, lag, oldest := l.localExtent()
-	if !l.tiers() {
+	if !l.tiers(e.table(l.id.Table)) {
 		lag, oldest = Extent{}, 0
 	}
 	t.Local.count(local)

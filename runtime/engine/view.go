@@ -89,7 +89,7 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 		Start: l.state.Start, LogStart: l.state.LogStart, Copied: l.state.Copied, LocalEnd: l.localEnd,
 		Holes: slices.Clone(l.state.Holes)}
 	v.Local, v.Uncopied, v.OldestLag = l.localExtent()
-	if !l.tiers() {
+	if !l.tiers(t) {
 		v.Uncopied, v.OldestLag = Extent{}, 0
 	}
 	v.Remote = l.remoteExtent()
@@ -117,7 +117,9 @@ func (l *logIndex) localExtent() (all, lag Extent, oldest tier.Time) {
 
 // tiers reports whether the log is one that is to be copied at all, also while trouble keeps it from
 // being so.
-func (l *logIndex) tiers() bool { return l.block == nil || !resting(l.block.Code) }
+func (l *logIndex) tiers(t *tableIndex) bool {
+	return t.state.State == tier.Enabled && (l.block == nil || !resting(l.block.Code))
+}
 
 // resting reports whether a blocked log is as it should be, so that nobody has to be alarmed.
 func resting(c tier.Code) bool {
@@ -209,7 +211,32 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 			break
 		}
 	}
-	return append(out, e.whyLocal(l, 0)...)
+	return append(append(out, e.whyLocal(l, 0)...), e.whyRemote(l)...)
+}
+
+// whyRemote says what the remote segments wait for, where that is no limit of theirs.
+func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
+	if len(l.remote) == 0 {
+		return nil
+	}
+	var out []tier.Reason
+	if why := e.finalStopped(e.table(l.id.Table)); why != nil && why != e.paused {
+		out = append(out, *why)
+	}
+	if k := l.remoteKept; k != nil {
+		for _, r := range k.Reasons {
+			r.Until = k.askAt
+			r.Text = fmt.Sprintf("remote segment %s: %s", k.Range, r.Text)
+			out = append(out, r)
+		}
+	}
+	if len(l.denied) > 0 {
+		for _, r := range l.keptRemoval {
+			r.Text = fmt.Sprintf("%d copies outside the log stay: %s", len(l.denied), r.Text)
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 var waitText = map[tier.WaitReason]string{
@@ -232,7 +259,7 @@ func (e *Engine) whyLocal(l *logIndex, i int) []tier.Reason {
 	case l.states[i] == quarantined || l.states[i] == accepted:
 		return one(tier.CodeQuarantined, 0,
 			"segment %s is damaged and stays: move it away to let deletion go on", s.Range)
-	case l.states[i] != copied:
+	case l.states[i] != copied && t.state.State == tier.Enabled:
 		return one(tier.CodeNotCopied, 0, "segment %s is not copied yet", s.Range)
 	}
 	if r := e.deletionStopped(l, t); r != nil {
@@ -251,6 +278,9 @@ func (e *Engine) whyLocal(l *logIndex, i int) []tier.Reason {
 	switch at := e.worthAsking(l, t, i, l.localBytes(i)); {
 	case at == never:
 		return one(tier.CodeRetainForever, 0, "no limit is set for local segments")
+	case at > e.now && t.state.State != tier.Enabled:
+		return one(tier.CodeTTL, at, "segment %s is kept until %s by table.log.ttl (%s)",
+			s.Range, at.Std().Format(time.RFC3339), t.cfg.Entry)
 	case at > e.now:
 		return one(tier.CodeLocalTTL, at, "segment %s is kept until %s by table.log.local-ttl (%s)",
 			s.Range, at.Std().Format(time.RFC3339), t.cfg.Entry)

@@ -57,8 +57,9 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 	facts := &gate.Facts{Action: tier.DeleteOrphan, Now: x.c.Now(), Table: table, Node: g.Node(),
 		Log: gate.LogFacts{ID: log, Layout: state.Layout, State: durable.State, Epoch: durable.Epoch,
 			Copied: state.Copied, LogStart: state.LogStart},
-		Seg:    gate.SegmentFacts{Object: object},
-		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance}}
+		Seg: gate.SegmentFacts{Object: object},
+		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
+			DropWay: x.localDelete(state)}}
 	x.pauseFacts(g, facts, durable, governed)
 	r := &facts.Safety.Remote
 	r.Clocks, r.Clock = g.Clocks(ctx)

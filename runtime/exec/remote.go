@@ -127,8 +127,9 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 		Log: gate.LogFacts{ID: log, Layout: state.Layout, State: durable.State, Epoch: durable.Epoch,
 			EpochStart: state.Start, Copied: state.Copied, LogStart: state.LogStart,
 			RemoteStart: all.Base, RemoteEnd: all.Next, RemoteBytes: all.Bytes},
-		Seg:    gate.SegmentFacts{Range: c.Range, Bytes: c.Bytes, OrdinalFromNewest: c.Ordinal},
-		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance},
+		Seg: gate.SegmentFacts{Range: c.Range, Bytes: c.Bytes, OrdinalFromNewest: c.Ordinal},
+		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
+			DropWay: x.localDelete(state)},
 	}
 	x.pauseFacts(g, facts, durable, governed)
 	r := &facts.Safety.Remote
@@ -149,6 +150,14 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 	}
 	r.OutOfLog, r.GraceOver = outOfLog(state, durable, &cp, now, g.Grace)
 	return facts, cp, nil
+}
+
+// localDelete is how local segments of the log are deleted; never where its source is not configured.
+func (x *Executor) localDelete(s tier.LogState) tier.LocalDelete {
+	if src := x.c.Source(s.Source); src != nil {
+		return src.LocalDelete()
+	}
+	return tier.LocalDeleteNever
 }
 
 func attemptKey(log tier.LogID, c *tier.Copy) tier.ObjectKey {
