@@ -163,3 +163,7 @@ type readerAt struct{ r *bytes.Reader }
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return r.r.ReadAt(p, off) }
 
 func at(content []byte) readerAt { return readerAt{bytes.NewReader(content)} }
+
+func opened(pos tier.Position, at tier.Offset) tier.Fact {
+	return tier.Fact{Position: pos, Epoch: 3, At: 1700000095000000000, Copied: at, Open: &at}
+}

@@ -196,12 +196,16 @@ func checkFact(f *tier.Fact) error {
 	if f.Clip != nil {
 		set = append(set, "clip")
 	}
+	if f.Open != nil {
+		set = append(set, "open")
+	}
 	switch {
 	case len(set) != 1:
-		return wrong("want one of add, hole, start and clip, not [%s]", strings.Join(set, " "))
+		return wrong("want one of add, hole, start, clip and open, not [%s]", strings.Join(set, " "))
 	case f.Copied < 0:
 		return wrong("copied offset %d is negative", f.Copied)
-	case f.Start != nil && *f.Start < 0, f.Clip != nil && *f.Clip < 0:
+	case f.Start != nil && *f.Start < 0, f.Clip != nil && *f.Clip < 0,
+		f.Open != nil && *f.Open < 0:
 		return wrong("%s at a negative offset", set[0])
 	case f.Hole != nil && (f.Hole.Empty() || f.Hole.Base < 0):
 		return wrong("hole %s is no range", f.Hole.Range)

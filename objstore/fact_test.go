@@ -45,6 +45,7 @@ func TestGoldenEntries(t *testing.T) {
 		"entry-hole.json":  hole(6, 600, 700),
 		"entry-start.json": start(7, 500),
 		"entry-clip.json":  clip(8, 650),
+		"entry-open.json":  opened(9, 700),
 	} {
 		data, err := encodeEntry(ledger, orders, attempt(uint64(f.Position)), f)
 		if err != nil {
@@ -239,6 +240,7 @@ func TestEncodeRefusesWhatDecodeWould(t *testing.T) {
 		"negative copied": func(f *tier.Fact) { f.Copied = -1 },
 		"empty hole":      func(f *tier.Fact) { f.Add, f.Hole = nil, &tier.Hole{} },
 		"negative start":  func(f *tier.Fact) { n := tier.Offset(-1); f.Add, f.Start = nil, &n },
+		"negative open":   func(f *tier.Fact) { n := tier.Offset(-1); f.Add, f.Open = nil, &n },
 		"negative clip":   func(f *tier.Fact) { n := tier.Offset(-1); f.Add, f.Clip = nil, &n },
 		"too large": func(f *tier.Fact) {
 			f.Add.Content.Lineage = make([]tier.EpochStart, entryBytesMax/len(`{"epoch":0,"start":0},`)+1)
