@@ -23,6 +23,7 @@ const (
 	CodeDenied          Code = "denied"           // a policy denied it
 	CodePolicyError     Code = "policy-error"     // a policy failed, timed out or gave no answer
 	CodeExpire          Code = "expire"           // a policy asked for it
+	CodeFactUnknown     Code = "fact-unknown"     // a policy needs a fact that is not known now
 	CodeBrake           Code = "brake"            // limits.max_delete_* reached
 	CodePaused          Code = "paused"           // by the pause file or the brake
 	CodeNoDelete        Code = "no-delete"        // started with --no-delete
@@ -56,11 +57,13 @@ const (
 )
 
 // Reason says why something is as it is: a stable code, a sentence for people, the deciding rule
-// as file:line where a policy decided, and when it will be asked again, if that is known.
+// as file:line where a policy decided, with the title that its author gave it, and when it will be
+// asked again, if that is known.
 type Reason struct {
 	Code  Code   `json:"code"`
 	Text  string `json:"text"`
 	Rule  string `json:"rule,omitempty"`
+	Title string `json:"-"` // records name the rule; its title may be read there
 	Until Time   `json:"-"`
 }
 
