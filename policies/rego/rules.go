@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -13,6 +14,7 @@ import (
 // rule is one rule that can answer.
 type rule struct {
 	where string    // file:line
+	title string    // of the annotations nearest to it; "" if none has one
 	code  tier.Code // of its reasons that name none
 }
 
@@ -54,9 +56,10 @@ func (s *Set) instrument(modules map[string]*ast.Module) {
 				continue
 			}
 			m.Rules = append(m.Rules, numbered(r, len(s.rules)))
+			code, title := annotated(notes, r, kind)
 			s.rules = append(s.rules, rule{
 				where: fmt.Sprintf("%s:%d", path, r.Location.Row),
-				code:  defaultCode(notes, r, kind),
+				title: title, code: code,
 			})
 			a := answer{kind: kind, builtin: path == builtinPath,
 				ref: m.Package.Path.Append(ast.StringTerm(numberedPrefix + kind))}
@@ -91,20 +94,29 @@ func numbered(r *ast.Rule, n int) *ast.Rule {
 	return c
 }
 
-// defaultCode is custom.code of the annotations nearest to the rule, or what the kind says.
-func defaultCode(notes *ast.AnnotationSet, r *ast.Rule, kind string) tier.Code {
+// annotated gives the rule's code, which is custom.code of the annotations nearest to it that have
+// one, or else what its kind says; and the nearest title.
+func annotated(notes *ast.AnnotationSet, r *ast.Rule, kind string) (code tier.Code, title string) {
 	if notes != nil {
 		for _, ref := range notes.Chain(r) {
 			if ref.Annotations == nil {
 				continue
 			}
-			if code, isString := ref.Annotations.Custom["code"].(string); isString {
-				return tier.Code(code)
+			word, isString := ref.Annotations.Custom["code"].(string)
+			if isString && code == "" {
+				code = tier.Code(word)
+			}
+			if title == "" {
+				title = strings.Join(strings.Fields(ref.Annotations.Title), " ")
 			}
 		}
 	}
-	if kind == answerDeny {
-		return tier.CodeDenied
+	switch {
+	case code != "":
+	case kind == answerDeny:
+		code = tier.CodeDenied
+	default:
+		code = tier.CodeExpire
 	}
-	return tier.CodeExpire
+	return code, title
 }
