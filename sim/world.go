@@ -119,8 +119,7 @@ func (w *World) Start() error {
 		})
 	}
 	if err == nil {
-		err = exec.ResolveIntents(context.Background(), p.audit, p.ledger,
-			func(string) exec.Settler { return p.source }, w.now, w.Config.Brake.Per)
+		err = p.exec.ResolveIntents(context.Background())
 	}
 	if err != nil {
 		p.err = err

@@ -81,26 +81,26 @@ func (e *Engine) worthAsking(l *logIndex, t *tableIndex, i int, bytesFrom int64)
 }
 
 // birth is the time from which a segment's age counts: its largest record timestamp where that is
-// usable, else the mtime of its log file.
+// usable, else the mtime of its log file. Of a copied segment both are those of the copy, which the
+// gate goes by: a file that was only touched is as old as it was.
 func (e *Engine) birth(l *logIndex, i int) tier.Time {
 	s := &l.local[i]
-	maxTime := s.MaxTime
+	maxTime, modTime := s.MaxTime, s.Log.ModTime
 	if r, identical, _ := l.copyOf(s); identical {
-		maxTime = r.MaxTime
+		maxTime, modTime = r.MaxTime, r.ModTime
 	}
 	if maxTime > 0 && maxTime <= e.now+e.settings.Tolerance {
 		return maxTime
 	}
-	return s.Log.ModTime
+	return modTime
 }
 
 // startDelete proposes the longest prefix that is worth asking about, up to the brake.
 func (e *Engine) startDelete(l *logIndex) {
 	t := e.table(l.id.Table)
 	brake := e.settings.Brake
-	window := t.state.Window.At(e.now, brake.Per)
 	var list []DeleteCandidate
-	after, bytes := window, l.localBytes(0)
+	after, bytes := t.state.Window.At(e.now, brake.Per), l.localBytes(0)
 	braked := false
 	for i := range l.local {
 		s := l.local[i]
@@ -125,7 +125,7 @@ func (e *Engine) startDelete(l *logIndex) {
 	l.deleting, t.deleting = true, true
 	e.deletes++
 	e.emit(Delete{ID: e.id(), Log: l.id, Source: l.source, Action: tier.DeleteLocal,
-		Segments: list, Window: window, Remote: l.remoteExtent()})
+		Segments: list, Remote: l.remoteExtent()})
 	e.evaluate(l)
 }
 
@@ -177,9 +177,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 	case Deleted:
 		l.succeeded(failure{effect: "delete"})
 		l.drop(res.Gone)
-		if len(res.Gone) > 0 {
-			t.state.Window = res.Window
-		}
+		t.state.Window = res.Window
 		if res.Kept != nil {
 			e.keep(l, *res.Kept)
 		}

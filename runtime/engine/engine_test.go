@@ -147,7 +147,7 @@ func TestAKeptSegmentIsAskedAgainOnlyWhenItMayHelp(t *testing.T) {
 	r.copied(1, 20)
 	r.after(2 * time.Hour)
 	f := take[Delete](r)
-	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+	r.step(Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})
 	r.none()
 	r.seen(seg(0), seg(10), tail(20)) // nothing changed
@@ -166,7 +166,7 @@ func TestAChangeOfFactsAsksAgain(t *testing.T) {
 	r.copied(0, 10)
 	r.after(2 * time.Hour)
 	f := take[Delete](r)
-	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+	r.step(Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})
 	r.none()
 	r.step(Reconfigured{Settings: settings(func(s *Settings, _ *tier.Table) { s.Generation = 2 })})
@@ -187,6 +187,27 @@ func TestAFileThatChangedIsCopiedAgain(t *testing.T) {
 	}
 }
 
+// The gate reckons with the mtime that the copy recorded: so the engine must, or it would not ask for
+// as long as the file seems young.
+func TestAFileThatWasOnlyTouchedIsAsOldAsItsCopy(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(7, 10)
+	r.now += hour / 2
+	touched := seg(0)
+	touched.Log.Inode, touched.Log.ModTime = 99, r.now
+	r.seen(touched, tail(10))
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Copied{Offset: 10, Next: 8, Remote: tier.Remote{
+		Range: seg(0).Range, Position: 7, Epoch: 1, Verified: true, Bytes: 100, Log: touched.Log,
+		ModTime: seg(0).Log.ModTime, FinishedAt: epochStart}}})
+	r.none()
+	r.after(time.Hour/2 + 1)
+	r.deleted()
+}
+
 func TestALostObjectIsCopiedAgain(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())
@@ -195,7 +216,7 @@ func TestALostObjectIsCopiedAgain(t *testing.T) {
 	r.copied(0, 10)
 	r.after(2 * time.Hour)
 	f := take[Delete](r)
-	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+	r.step(Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeStoreLost}}}}})
 	if f := r.copied(1, 10); f.HasKnown {
 		t.Fatal("a lost copy must not be taken for known")
