@@ -1,7 +1,6 @@
 package rego
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,9 +12,10 @@ import (
 
 // rule is one rule that can answer.
 type rule struct {
-	where string    // file:line
-	title string    // of the annotations nearest to it; "" if none has one
-	code  tier.Code // of its reasons that name none
+	where  string    // file:line
+	title  string    // of the annotations nearest to it; "" if none has one
+	code   tier.Code // of its reasons that name none
+	answer int       // index in Set.answers
 }
 
 // answer is one set to ask for: the numbered copy of a package's rules of one name.
@@ -23,6 +23,7 @@ type answer struct {
 	kind    string
 	builtin bool
 	ref     ast.Ref
+	plain   ast.Ref // of the rules as their author wrote them
 }
 
 // numberedPrefix begins the names of the rules that instrument adds.
@@ -57,15 +58,16 @@ func (s *Set) instrument(modules map[string]*ast.Module) {
 			}
 			m.Rules = append(m.Rules, numbered(r, len(s.rules)))
 			code, title := annotated(notes, r, kind)
-			s.rules = append(s.rules, rule{
-				where: fmt.Sprintf("%s:%d", path, r.Location.Row),
-				title: title, code: code,
-			})
 			a := answer{kind: kind, builtin: path == builtinPath,
-				ref: m.Package.Path.Append(ast.StringTerm(numberedPrefix + kind))}
-			if !slices.ContainsFunc(s.answers, func(b answer) bool { return b.ref.Equal(a.ref) }) {
+				ref:   m.Package.Path.Append(ast.StringTerm(numberedPrefix + kind)),
+				plain: m.Package.Path.Append(ast.StringTerm(kind))}
+			at := slices.IndexFunc(s.answers, func(b answer) bool { return b.ref.Equal(a.ref) })
+			if at < 0 {
+				at = len(s.answers)
 				s.answers = append(s.answers, a)
 			}
+			s.rules = append(s.rules, rule{where: place(r.Location), title: title, code: code,
+				answer: at})
 		}
 	}
 }
