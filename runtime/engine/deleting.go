@@ -25,7 +25,7 @@ func (e *Engine) considerDelete(l *logIndex) {
 		}
 		l.kept = nil
 	}
-	at := e.worthAsking(l, t, 0, l.localBytes(0))
+	at := e.worthAsking(l, t, 0, l.localBytes)
 	if at > e.now {
 		if at != never {
 			l.wake(at)
@@ -100,7 +100,7 @@ func (e *Engine) startDelete(l *logIndex) {
 	t := e.table(l.id.Table)
 	brake := e.settings.Brake
 	var list []DeleteCandidate
-	after, bytes := t.state.Window.At(e.now, brake.Per), l.localBytes(0)
+	after, bytes := t.state.Window.At(e.now, brake.Per), l.localBytes
 	braked := false
 	for i := range l.local {
 		s := l.local[i]
@@ -188,12 +188,21 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 
 func (l *logIndex) drop(gone []tier.LocalSegment) {
 	for _, g := range gone {
-		if i := l.at(g.Base); i >= 0 && l.local[i].Log == g.Log {
-			l.local = slices.Delete(l.local, i, i+1)
-			l.states = slices.Delete(l.states, i, i+1)
+		i := l.at(g.Base)
+		if i < 0 || l.local[i].Log != g.Log {
+			continue
 		}
+		l.localBytes -= l.local[i].Bytes
+		if i < l.cursor {
+			l.cursor--
+		}
+		if i == 0 { // as it always is: nothing has to move up, however long the log
+			l.local, l.states = l.local[1:], l.states[1:]
+			continue
+		}
+		l.local = slices.Delete(l.local, i, i+1)
+		l.states = slices.Delete(l.states, i, i+1)
 	}
-	l.cursor = 0
 }
 
 // keep remembers the gate's answer. What it found out about the copy counts at once: a changed file

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -429,6 +430,43 @@ func TestADeletionThatFailedBacksOff(t *testing.T) {
 	r.none()
 	r.after(time.Minute)
 	r.deleted()
+}
+
+// The size of what is local follows each scan and each deletion: a limit of 250 bytes lets exactly
+// those of 100 bytes go that it can do without.
+func TestTheSizeLimitCountsWhatIsLocalNow(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, tab *tier.Table) {
+		tab.LocalTTL, tab.LocalBytes = 0, tier.Limit{Set: true, Value: 250}
+	}))
+	copyClosed := func(bases ...tier.Offset) {
+		t.Helper()
+		for _, base := range bases {
+			r.copied(tier.Position(base/10), base+10)
+		}
+	}
+	bases := func(d Delete) (out []tier.Offset) {
+		for _, c := range d.Segments {
+			out = append(out, c.Segment.Base)
+		}
+		return out
+	}
+	r.seen(seg(0), seg(10), seg(20), seg(30), tail(40))
+	r.opened(0)
+	copyClosed(0, 10, 20, 30)
+	if got := bases(r.deleted()); !slices.Equal(got, []tier.Offset{0}) {
+		t.Fatalf("of 500 bytes %v go first; want 0, the first that was copied", got)
+	}
+	if got := bases(r.deleted()); !slices.Equal(got, []tier.Offset{10}) {
+		t.Fatalf("of 400 bytes %v go, want 10", got)
+	}
+	r.none()
+	r.seen(seg(20), seg(30), seg(40), tail(50))
+	copyClosed(40)
+	if got := bases(r.deleted()); !slices.Equal(got, []tier.Offset{20}) {
+		t.Fatalf("of 400 bytes after a scan %v go, want 20", got)
+	}
+	r.none()
 }
 
 // Pulsar 13219: a source segment vanished during its upload. It is a normal race.
