@@ -88,11 +88,7 @@ func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) 
 	if err != nil {
 		return gate.Decision{Digest: s.digest}, err
 	}
-	said, _, err := s.ask(ctx, &Input{value: input, action: f.Action, now: f.Now})
-	if err != nil {
-		return gate.Decision{Digest: s.digest}, err
-	}
-	return s.judge(said)
+	return s.DecideInput(ctx, &Input{value: input, action: f.Action, now: f.Now})
 }
 
 // said is what the rules of each kind answered.

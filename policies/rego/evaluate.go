@@ -2,7 +2,9 @@ package rego
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/tier"
@@ -38,4 +40,22 @@ func (s *Set) Evaluate(ctx context.Context, in *Input) (Evaluation, error) {
 	}
 	e.Decision, err = s.judge(said)
 	return e, err
+}
+
+// DecideInput is Evaluate without what is for people alone.
+func (s *Set) DecideInput(ctx context.Context, in *Input) (gate.Decision, error) {
+	said, _, err := s.ask(ctx, in)
+	if err != nil {
+		return gate.Decision{Digest: s.digest}, err
+	}
+	return s.judge(said)
+}
+
+// Question is what is asked for one action, as a query that OPA's own tools understand.
+func (s *Set) Question(action tier.Action) string {
+	var parts []string
+	for _, a := range s.asks(action) {
+		parts = append(parts, fmt.Sprintf("%s = %s", a.into, a.plain))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -24,6 +24,9 @@ type Input struct {
 // Action is the kind of deletion that is asked for.
 func (in *Input) Action() tier.Action { return in.action }
 
+// Value is the input as OPA takes it. It is for the packages below this one.
+func (in *Input) Value() ast.Value { return in.value }
+
 // ParseInput reads an input that was saved, as InputJSON writes it. path names it in errors. The
 // error is an Errors with everything in which it differs from the schema: a rule that reads a field
 // which is not there is undefined, and would answer as if the field said no.
