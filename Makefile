@@ -48,7 +48,8 @@ bench: ## run the benchmarks and print what they measure
 	$(GO) test -run '^$$' -bench . -benchmem \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
-lint: ## look for what the compiler lets pass: gofmt, vet, staticcheck, errcheck
+lint: ## look for what the compiler lets pass: go.mod, gofmt, vet, staticcheck, errcheck
+	$(GO) mod tidy -diff
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...

@@ -69,7 +69,7 @@
 //	          (copied offset then - offset) i | at i
 //	table     state text | epoch u | policy text | fresh u | since i | entry text |
 //	          window {since i | segments i | bytes i} | paused u8 (0, 1) |
-//	          if 1: code text | text | rule text | until i
+//	          if 1: code text | text | rule text | title text | until i
 //	attempt   log number u | position u
 //	  id
 //

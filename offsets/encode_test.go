@@ -36,7 +36,8 @@ func TestRoundTrip(t *testing.T) {
 		gotRoot, err := decodeRoot(root.encode())
 		equal(t, root, gotRoot, err)
 
-		h := header{number: 7, copies: uint64(pos), ahead: rapid.Make[tier.RangeSet]().Draw(t, "ahead"),
+		h := header{number: 7, copies: uint64(pos), gone: 1,
+			ahead: rapid.Make[tier.RangeSet]().Draw(t, "ahead"),
 			state: rapid.Make[tier.LogState]().Draw(t, "state")}
 		h.state.Holes = nil // stored as entries of their own
 		for i := range h.state.Accepted {
@@ -61,6 +62,10 @@ func TestRoundTrip(t *testing.T) {
 		equal(t, tomb.Attempt, gotAttempt, err)
 		gotTomb, err := decodeTombstone(pos, tomb.encode())
 		equal(t, tomb, gotTomb, err)
+
+		m := storedMark{mark: markClip, epoch: 3, offset: offset, copied: 9, at: tier.Time(offset)}
+		gotMark, err := decodeMark(m.encode())
+		equal(t, m, gotMark, err)
 
 		hole := storedHole{Hole: rapid.Make[tier.Hole]().Draw(t, "hole"), epoch: 3, copied: offset}
 		gotHole, err := decodeHole(hole.encode(), nil)
@@ -107,8 +112,9 @@ func FuzzValue(f *testing.F) {
 	c := storedCopy{Copy: benchCopy(1, tier.Range{Base: 3, Next: 9}), copied: 9}
 	a := benchAttempt(1, tier.Range{Base: 3, Next: 9})
 	for _, body := range [][]byte{nil, {0}, {0xFF, 0xFF, 0xFF}, root.encode(), c.encode(),
-		encodeAttempt(&a), (&storedHole{copied: 4}).encode(), place{1, 2}.encode()} {
-		for k := range byte(kindAttemptID) + 1 {
+		encodeAttempt(&a), (&storedHole{copied: 4}).encode(), place{1, 2}.encode(),
+		(&storedMark{mark: markOpen, offset: 4}).encode()} {
+		for k := range byte(kindMark) + 1 {
 			f.Add(k, body)
 		}
 	}
@@ -148,6 +154,11 @@ func FuzzValue(f *testing.F) {
 				again, err := decodeHole(v.encode(), nil)
 				equal(t, v, again, err)
 			}
+		case kindMark:
+			if v, err := decodeMark(body); err == nil {
+				again, err := decodeMark(v.encode())
+				equal(t, v, again, err)
+			}
 		case kindTable:
 			if v, err := decodeTable("x", body); err == nil {
 				again, err := decodeTable("x", encodeTable(&v))
@@ -180,6 +191,9 @@ func FuzzEntry(f *testing.F) {
 		tier.CopyFinished{Log: id, Copy: done}, tier.CopyStarted{Log: id, Attempt: lost},
 		tier.CopyAbandoned{Log: id, Position: 2},
 		tier.HoleRecorded{Log: id, Hole: tier.Hole{Range: span(9, 20)}},
+		tier.StartMoved{Log: id, Start: 9, Expired: tier.RangeSet{span(0, 9)},
+			Cause: tier.MoveExpired},
+		tier.Diverged{Log: id, Offset: 15},
 	} {
 		if _, err := l.Append(context.Background(), r); err != nil {
 			f.Fatal(err)
@@ -209,7 +223,7 @@ func FuzzEntry(f *testing.F) {
 			return
 		}
 		for _, id := range l.Logs() {
-			for pos := range tier.Position(5) {
+			for pos := range tier.Position(7) {
 				l.Copy(id, pos)
 				l.Attempt(id, pos)
 			}
@@ -218,6 +232,10 @@ func FuzzEntry(f *testing.F) {
 			l.Append(context.Background(), tier.CopyFinished{Log: id, Copy: benchCopy(1, span(0, 9))})
 			l.Append(context.Background(), tier.HoleRecorded{Log: id,
 				Hole: tier.Hole{Range: span(30, 40)}})
+			l.Append(context.Background(), tier.StartMoved{Log: id, Start: 10,
+				Cause: tier.MoveExpired})
+			l.Append(context.Background(), tier.CopyRemoved{Log: id, Position: 1})
+			l.Append(context.Background(), tier.Diverged{Log: id, Offset: 5})
 		}
 		l.Restore(func(tier.LogState, []tier.Remote, []tier.Attempt) error { return nil })
 	})

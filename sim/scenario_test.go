@@ -45,6 +45,8 @@ type scenario struct {
 	policy []rego.Module
 	out    strings.Builder
 	faults []armed
+	oracle *Oracle
+	judged int // violations that were reported
 }
 
 // armed is a fault that waits for its call.
@@ -68,6 +70,7 @@ func newScenario(t *testing.T) *scenario {
 	if s.w, err = NewWorld(c, scenarioStart); err != nil {
 		t.Fatal(err)
 	}
+	s.oracle = s.w.Observe()
 	s.w.Trace = s.trace
 	s.w.Bucket.SetHook(s.hook)
 	if err := s.w.Start(); err != nil {
@@ -111,6 +114,10 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) string {
 	if err := s.perform(d); err != nil {
 		fmt.Fprintf(&s.out, "error: %v\n", err)
 	}
+	for _, v := range s.oracle.Violations()[s.judged:] {
+		s.judged++
+		t.Errorf("%s: %s", d.Pos, v)
+	}
 	return s.out.String()
 }
 
@@ -120,6 +127,7 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		s.yaml = d.Input + "\n"
 		return s.reload()
 	case "policy":
+		s.oracle.Policies = true
 		s.policy = []rego.Module{{Path: "policy.rego", Source: []byte(d.Input)}}
 		return s.reload()
 	case "append":
@@ -134,9 +142,9 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 	case "remove":
 		return s.w.Remove(s.log(d), tier.Offset(s.number(d, "base", 0)))
 	case "vanish":
-		return s.w.Disk.Rename(sourceDir, "elsewhere")
+		return s.w.Vanish()
 	case "return":
-		return s.w.Disk.Rename("elsewhere", sourceDir)
+		return s.w.Return()
 	case "advance":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
 		s.w.Advance(by)
@@ -145,6 +153,9 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return s.w.Run()
 	case "crash":
 		s.w.Crash(nil)
+		return nil
+	case "kill":
+		s.w.Kill()
 		return nil
 	case "start":
 		return s.w.Start()
@@ -264,7 +275,7 @@ func (s *scenario) hook(op fault.Op) fault.Effect {
 func (s *scenario) lose(part string) error {
 	for _, key := range s.w.Objects.Keys() {
 		if strings.Contains(key, part) {
-			s.w.Objects.Remove(key)
+			s.w.Lose(key)
 			fmt.Fprintf(&s.out, "the store lost %s\n", shortKey(key))
 			return nil
 		}
@@ -280,7 +291,8 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 		if _, ok := f.(engine.Resolve); ok {
 			verb = "found whole, and finished,"
 		}
-		fmt.Fprintf(&s.out, "%s %s %s; copied offset %d\n", verb, logOf(f), r.Remote.Range, r.Offset)
+		fmt.Fprintf(&s.out, "%s %s %s; copied offset %d\n", verb, logOf(f), r.Remote.Range,
+			r.Offset)
 	case engine.Abandoned:
 		fmt.Fprintf(&s.out, "abandoned an attempt of %s\n", logOf(f))
 	case engine.Failed:
@@ -291,7 +303,8 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 		case r.Attempt != nil:
 			what = "its outcome is unknown"
 		}
-		fmt.Fprintf(&s.out, "%s of %s failed (%s), %s\n", effectWord(f), logOf(f), r.Reason.Code, what)
+		fmt.Fprintf(&s.out, "%s of %s failed (%s), %s\n", effectWord(f), logOf(f), r.Reason.Code,
+			what)
 	case engine.Deleted:
 		for _, g := range r.Gone {
 			fmt.Fprintf(&s.out, "deleted %s %s\n", logOf(f), g.Range)

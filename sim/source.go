@@ -11,13 +11,23 @@ import (
 // SegmentOffsets is how many offsets each segment that Append writes has.
 const SegmentOffsets = 10
 
-// logDir is where a log of the plain source lies on the world's disk.
-func logDir(id tier.LogID) string { return path.Join(sourceDir, id.Table, id.Name) }
+// Companion is the extension of a file that belongs to a segment beside its records.
+const Companion = ".index"
 
-// SegmentPath is the file of the segment with the base.
-func SegmentPath(id tier.LogID, base tier.Offset) string {
-	return path.Join(logDir(id), fmt.Sprintf("%020d.log", base))
+// source is where the source's directory is now.
+func (w *World) source() string {
+	if w.vanished {
+		return elsewhereDir
+	}
+	return sourceDir
 }
+
+// SegmentPath is the file of the segment with the base, from the root of the world's disk.
+func SegmentPath(id tier.LogID, base tier.Offset) string {
+	return path.Join(sourceDir, id.String(), segmentName(base))
+}
+
+func segmentName(base tier.Offset) string { return fmt.Sprintf("%020d.log", base) }
 
 // Content is what Append writes into a segment; version tells rewrites of one base apart.
 func Content(id tier.LogID, base tier.Offset, version int) []byte {
@@ -27,8 +37,18 @@ func Content(id tier.LogID, base tier.Offset, version int) []byte {
 // Write plays the program that owns the log: it writes one segment file, whole and synced, over
 // whatever has its name.
 func (w *World) Write(id tier.LogID, base tier.Offset, data []byte) error {
-	dir := sourceDir
-	for _, step := range strings.Split(id.String(), "/") {
+	return w.write(id, base, segmentName(base), data)
+}
+
+// WriteCompanion writes a second file of a segment, likewise.
+func (w *World) WriteCompanion(id tier.LogID, base tier.Offset, data []byte) error {
+	name := strings.TrimSuffix(segmentName(base), ".log") + Companion
+	return w.write(id, base, name, data)
+}
+
+func (w *World) write(id tier.LogID, base tier.Offset, name string, data []byte) error {
+	dir := w.source()
+	for step := range strings.SplitSeq(id.String(), "/") {
 		parent := dir
 		dir = path.Join(dir, step)
 		if _, err := w.Disk.Stat(dir); err == nil {
@@ -41,13 +61,27 @@ func (w *World) Write(id tier.LogID, base tier.Offset, data []byte) error {
 			return err
 		}
 	}
-	name := SegmentPath(id, base)
-	if _, err := w.Disk.Stat(name); err == nil {
-		if err := w.Disk.Remove(name); err != nil {
+	at := path.Join(dir, name)
+	if _, err := w.Disk.Stat(at); err == nil {
+		if err := w.Disk.Remove(at); err != nil {
 			return err
 		}
 	}
-	f, err := w.Disk.Create(name)
+	if err := w.append(at, data); err != nil {
+		return err
+	}
+	if err := w.Disk.Sync(dir); err != nil {
+		return err
+	}
+	if w.oracle != nil {
+		w.oracle.wrote(id, base, name, data)
+	}
+	return nil
+}
+
+// append adds to a file, which it makes if it is not there.
+func (w *World) append(at string, data []byte) error {
+	f, err := w.Disk.Append(at)
 	if err != nil {
 		return err
 	}
@@ -57,23 +91,37 @@ func (w *World) Write(id tier.LogID, base tier.Offset, data []byte) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
+	return f.Close()
+}
+
+// Grow plays a program that does not keep to its word: it appends to a segment in place.
+func (w *World) Grow(id tier.LogID, base tier.Offset, more []byte) error {
+	at := path.Join(w.source(), id.String(), segmentName(base))
+	if err := w.append(at, more); err != nil {
 		return err
 	}
-	return w.Disk.Sync(dir)
+	if w.oracle != nil {
+		data, err := readFile(w.Disk, at)
+		if err != nil {
+			return err
+		}
+		w.oracle.wrote(id, base, segmentName(base), data)
+	}
+	return nil
 }
 
 // Append rolls the log so many times: each roll closes the active segment and begins a new one. The
 // first one of a log begins it at offset 0.
 func (w *World) Append(id tier.LogID, rolls int) error {
-	base, found, err := w.lastBase(id)
+	bases, err := w.Bases(id)
 	if err != nil {
 		return err
 	}
-	if !found {
-		if err := w.Write(id, 0, Content(id, 0, 1)); err != nil {
-			return err
-		}
+	var base tier.Offset
+	if n := len(bases); n > 0 {
+		base = bases[n-1]
+	} else if err := w.Write(id, 0, Content(id, 0, 1)); err != nil {
+		return err
 	}
 	for range rolls {
 		base += SegmentOffsets
@@ -84,29 +132,79 @@ func (w *World) Append(id tier.LogID, rolls int) error {
 	return nil
 }
 
-func (w *World) lastBase(id tier.LogID) (base tier.Offset, found bool, err error) {
-	if _, err := w.Disk.Stat(logDir(id)); err != nil {
-		return 0, false, nil
+// Bases are those of the segment files that the log has on disk, ascending.
+func (w *World) Bases(id tier.LogID) ([]tier.Offset, error) {
+	dir := path.Join(w.source(), id.String())
+	if _, err := w.Disk.Stat(dir); err != nil {
+		return nil, nil
 	}
-	infos, err := w.Disk.List(logDir(id))
+	infos, err := w.Disk.List(dir)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
+	var out []tier.Offset
 	for _, i := range infos {
-		var b tier.Offset
-		if n, _ := fmt.Sscanf(i.Name, "%d.log", &b); n == 1 && strings.HasSuffix(i.Name, ".log") {
-			base, found = max(base, b), true
+		if base, ok := baseOf(i.Name); ok {
+			out = append(out, base)
 		}
 	}
-	return base, found, nil
+	return out, nil
+}
+
+// baseOf reads the name of a file with records.
+func baseOf(name string) (tier.Offset, bool) {
+	stem, ok := strings.CutSuffix(name, ".log")
+	var base tier.Offset
+	n, _ := fmt.Sscanf(stem, "%d", &base)
+	return base, ok && n == 1 && segmentName(base) == name
 }
 
 // Remove plays the program that owns the log: it removes one segment file, durably.
 func (w *World) Remove(id tier.LogID, base tier.Offset) error {
-	if err := w.Disk.Remove(SegmentPath(id, base)); err != nil {
+	dir := path.Join(w.source(), id.String())
+	if err := w.Disk.Remove(path.Join(dir, segmentName(base))); err != nil {
 		return err
 	}
-	return w.Disk.Sync(logDir(id))
+	if err := w.Disk.Sync(dir); err != nil {
+		return err
+	}
+	if w.oracle != nil {
+		w.oracle.removed(id, base)
+	}
+	return nil
+}
+
+// Vanish takes the source's directory away, as a lost mount does; Return puts it back.
+func (w *World) Vanish() error {
+	if w.vanished {
+		return nil
+	}
+	w.vanished = true
+	return w.move(sourceDir, elsewhereDir)
+}
+
+// Return puts the source's directory back.
+func (w *World) Return() error {
+	if !w.vanished {
+		return nil
+	}
+	w.vanished = false
+	return w.move(elsewhereDir, sourceDir)
+}
+
+func (w *World) move(from, to string) error {
+	if err := w.Disk.Rename(from, to); err != nil {
+		return err
+	}
+	return w.Disk.Sync(".")
+}
+
+// Lose takes an object out of the store, as no store should.
+func (w *World) Lose(key string) {
+	w.Objects.Remove(key)
+	if w.oracle != nil {
+		w.oracle.lost(key)
+	}
 }
 
 // Stray leaves an object in the store that nothing names, as an attempt of a lost ledger would.

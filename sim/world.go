@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,10 +59,19 @@ type World struct {
 	Trace func(engine.Effect, engine.Result)
 	// Before is called before each effect; an error stops the process there. It may be nil.
 	Before func(engine.Effect) error
+	// Watch decides about each operation of the process. It may be nil, and must not use the
+	// ledger's medium.
+	Watch func(Point) Fate
 
 	attempts   uint64
 	generation uint64
 	process    *process
+	oracle     *Oracle
+	door       *fault.Bucket // the process's own, before Bucket
+	acting     bool          // what happens now is the process's doing
+	stopped    bool          // nothing of the process happens any more
+	points     int
+	vanished   bool // the source's directory is elsewhere
 }
 
 // process is one life of tierd.
@@ -78,8 +88,9 @@ type process struct {
 
 // The directories of the world's disk.
 const (
-	sourceDir = "wal"
-	auditDir  = "audit"
+	sourceDir    = "wal"
+	auditDir     = "audit"
+	elsewhereDir = "elsewhere"
 )
 
 // NewWorld returns a world with an empty disk and store, and no process yet.
@@ -97,6 +108,8 @@ func NewWorld(c Config, now tier.Time) (*World, error) {
 	w.Objects = fault.NewMem(func() time.Time { return w.Now.Std() })
 	w.Bucket = fault.Wrap(w.Objects, nil)
 	w.Medium = offsets.NewMemory([16]byte{1})
+	w.door = fault.Wrap(w.Bucket, w.onStore)
+	w.wire()
 	return w, nil
 }
 
@@ -105,8 +118,30 @@ func NewWorld(c Config, now tier.Time) (*World, error) {
 func (w *World) Start() error {
 	p := &process{engine: engine.New()}
 	w.process = p
+	return w.act(w.start)
+}
+
+// act lets the process do something. Whatever it makes of it, a process that was stopped has ended.
+func (w *World) act(do func() error) error {
+	p := w.process
+	if p.err != nil {
+		return p.err
+	}
+	w.acting = true
+	p.err = do()
+	w.acting = false
+	if w.stopped {
+		p.err = ErrCrashed
+	}
+	if w.oracle != nil {
+		w.oracle.rest()
+	}
+	return p.err
+}
+
+func (w *World) start() error {
+	p := w.process
 	if err := w.open(p); err != nil {
-		p.err = err
 		return err
 	}
 	w.step(w.reconfigured())
@@ -131,15 +166,12 @@ func (w *World) Start() error {
 		})
 	}
 	if err == nil {
-		err = exec.ResolveIntents(context.Background(), p.audit, p.ledger,
-			func(string) exec.Settler { return p.source }, w.now, w.Config.Brake.Per)
+		err = p.exec.ResolveIntents(context.Background())
 	}
-	if err != nil {
-		p.err = err
-		return err
+	if err == nil {
+		w.step(engine.Started{})
 	}
-	w.step(engine.Started{})
-	return nil
+	return err
 }
 
 func (w *World) open(p *process) (err error) {
@@ -153,7 +185,7 @@ func (w *World) open(p *process) (err error) {
 	if p.audit, err = audit.Open(dir, audit.Options{}); err != nil {
 		return err
 	}
-	if p.store, err = objstore.New(w.Bucket, p.ledger.ID()); err != nil {
+	if p.store, err = objstore.New(w.door, p.ledger.ID()); err != nil {
 		return err
 	}
 	disk := w.Disk
@@ -242,13 +274,24 @@ func (w *World) pause() *tier.Reason {
 
 // Resume plays "tierd resume".
 func (w *World) Resume(table string) error {
-	_, err := w.process.ledger.Append(context.Background(),
-		tier.TableResumed{Table: table, At: w.Now})
-	if err != nil {
-		return err
-	}
-	w.step(engine.Resumed{Table: table})
-	return nil
+	refused := error(nil)
+	err := w.act(func() error {
+		_, err := w.process.ledger.Append(context.Background(),
+			tier.TableResumed{Table: table, At: w.Now})
+		if errors.Is(err, tier.ErrRefused) {
+			refused = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.step(engine.Resumed{Table: table})
+		if w.oracle != nil {
+			w.oracle.resumed(table)
+		}
+		return nil
+	})
+	return cmp.Or(err, refused)
 }
 
 func (w *World) step(ev engine.Event) {
@@ -285,20 +328,19 @@ func (w *World) Run() error {
 
 // Scan looks at the source once.
 func (w *World) Scan() (changed bool, err error) {
-	p := w.process
-	if p.err != nil {
-		return false, p.err
-	}
-	res, err := p.source.Scan(context.Background(), w.Now)
-	if err != nil {
-		p.err = err
-		return false, err
-	}
-	for _, s := range res.Scans {
-		w.step(engine.Scanned{Scan: s})
-	}
-	w.step(engine.SourceScanned{Source: SourceName, Logs: res.Logs, Trouble: res.Trouble})
-	return len(res.Scans) > 0, nil
+	err = w.act(func() error {
+		res, err := w.process.source.Scan(context.Background(), w.Now)
+		if err != nil {
+			return err
+		}
+		for _, s := range res.Scans {
+			w.step(engine.Scanned{Scan: s})
+		}
+		w.step(engine.SourceScanned{Source: SourceName, Logs: res.Logs, Trouble: res.Trouble})
+		changed = len(res.Scans) > 0
+		return nil
+	})
+	return changed, err
 }
 
 // Queued are the effects that were emitted and not performed.
@@ -313,32 +355,53 @@ func (w *World) Perform(i int) error {
 	f := p.queue[i]
 	p.queue = append(p.queue[:i:i], p.queue[i+1:]...)
 	if w.Before != nil {
-		if err := w.Before(f); err != nil {
-			p.err = err
-			return err
+		if p.err = w.Before(f); p.err != nil {
+			return p.err
 		}
 	}
-	r, err := p.exec.Do(context.Background(), f)
-	if err != nil {
-		p.err = err
-		return err
-	}
-	if w.Trace != nil {
-		w.Trace(f, r)
-	}
-	w.step(engine.Finished{ID: f.EffectID(), Result: r})
-	return nil
+	return w.act(func() error {
+		r, err := p.exec.Do(context.Background(), f)
+		if err != nil || w.stopped {
+			return err
+		}
+		if w.Trace != nil {
+			w.Trace(f, r)
+		}
+		w.step(engine.Finished{ID: f.EffectID(), Result: r})
+		return nil
+	})
 }
 
-// Crash ends the process at once and drops what was not synced, as choose says (see vfs.Mem.Crash);
-// the store keeps what reached it.
+// Crash stops the machine: it ends the process at once and drops what was not synced, as choose
+// says (see vfs.Mem.Crash); the store keeps what reached it.
 func (w *World) Crash(choose func(label string, n int) int) {
 	w.Disk = w.Disk.Crash(choose)
+	w.ended()
+}
+
+// Kill ends the process alone: what it wrote is there, and what it did not sync is still not.
+func (w *World) Kill() {
+	disk := w.Disk.Clone()
+	w.Disk.Crash(nil)
+	w.Disk = disk
+	w.ended()
+}
+
+func (w *World) ended() {
 	w.Medium = w.Medium.Crash()
+	w.wire()
+	w.stopped = false
 	if w.process != nil {
 		w.process.err = ErrCrashed
 	}
+	if w.oracle != nil {
+		w.oracle.changed = true
+		w.oracle.rest()
+	}
 }
+
+// Ended is why the process ended; nil while it runs.
+func (w *World) Ended() error { return w.process.err }
 
 // Engine is the process's state machine, to look at.
 func (w *World) Engine() *engine.Engine { return w.process.engine }

@@ -68,17 +68,28 @@ func humanExtent(x api.Extent) string {
 	return fmt.Sprintf("%d..%d (%d)", x.Start, x.End, x.Segments)
 }
 
-// humanReason gives code, text, rule and when it is looked at again.
+// humanReason gives code, text, the rule with its title, and when it is looked at again.
 func humanReason(now api.Time, r api.Reason) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.Code, r.Text)
-	if r.Rule != nil {
-		fmt.Fprintf(&b, " (%s)", *r.Rule)
+	if by := humanRule(r); by != "" {
+		fmt.Fprintf(&b, " (%s)", by)
 	}
 	if r.Until != 0 {
 		fmt.Fprintf(&b, ", again %s", humanUntil(now, r.Until))
 	}
 	return b.String()
+}
+
+// humanRule names the rule that decided by its title and its place; "" where none did.
+func humanRule(r api.Reason) string {
+	switch {
+	case r.Rule == nil:
+		return ""
+	case r.Title == nil:
+		return *r.Rule
+	}
+	return *r.Title + ", " + *r.Rule
 }
 
 // orDash is the text, or a dash for one that is not there.

@@ -140,7 +140,8 @@ func TestBans(t *testing.T) {
 		name, path, text string
 		want             []string
 	}{
-		{"clock", "runtime/exec/a.go", "import \"time\"\nvar now = time.Now", []string{":3: clock"}},
+		{"clock", "runtime/exec/a.go", "import \"time\"\nvar now = time.Now",
+			[]string{":3: clock"}},
 		{"clock by another name", "runtime/exec/a.go", "import t \"time\"\nvar now = t.Since",
 			[]string{":3: clock"}},
 		{"clock of the daemon", "runtime/daemon/a.go", "import \"time\"\nvar now = time.Now", nil},
@@ -165,7 +166,8 @@ func TestBans(t *testing.T) {
 			[]string{":3: exit"}},
 		{"print", "runtime/daemon/a.go", "import \"fmt\"\nfunc f() { fmt.Println() }",
 			[]string{":3: print"}},
-		{"log", "runtime/audit/a.go", "import \"log/slog\"\nvar l slog.Logger", []string{":3: print"}},
+		{"log", "runtime/audit/a.go", "import \"log/slog\"\nvar l slog.Logger",
+			[]string{":3: print"}},
 		{"log of the daemon", "runtime/daemon/a.go", "import \"log/slog\"\nvar l slog.Logger", nil},
 
 		{"os in tier", "runtime/tier/a.go", "import _ \"os\"", []string{":2: pure"}},
@@ -272,7 +274,8 @@ func TestShape(t *testing.T) {
 		{"800 lines", "p/a.go", "package p\n" + strings.Repeat("\n", 799), nil},
 		{"801 lines", "p/a.go", "package p\n" + strings.Repeat("\n", 800),
 			[]string{"p/a.go:0: length"}},
-		{"work left", "p/a_test.go", "package p\n\n// TO" + "DO: more\n", []string{"p/a_test.go:3: words"}},
+		{"work left", "p/a_test.go", "package p\n\n// TO" + "DO: more\n",
+			[]string{"p/a_test.go:3: words"}},
 		{"no work left", "p/a.go", "package p\n\n// TODOS is a name.\n", nil},
 		{"apology", "p/a.go", "package p\n\nconst s = \"Failed to put\"\n",
 			[]string{"p/a.go:3: words"}},

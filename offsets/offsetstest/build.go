@@ -11,6 +11,8 @@ var (
 	orders0 = tier.LogID{Table: "orders", Name: "0"}
 	orders1 = tier.LogID{Table: "orders", Name: "1"}
 	deep    = tier.LogID{Table: "a/deep/table", Name: "0"}
+	past0   = tier.LogID{Table: "past", Name: "0"}
+	past1   = tier.LogID{Table: "past", Name: "1"}
 )
 
 // t0 is when tests begin.
@@ -66,6 +68,57 @@ func (b *box) copies(id tier.LogID, n int, r tier.Range) tier.Position {
 	a.Position = b.append(started(id, a))
 	b.append(finished(id, a))
 	return a.Position
+}
+
+// expired moves a log's start over remote segments whose time is over.
+func expired(id tier.LogID, start tier.Offset, ranges ...tier.Range) tier.StartMoved {
+	return tier.StartMoved{Log: id, Start: start, Expired: ranges, Cause: tier.MoveExpired,
+		At: t0 + 30}
+}
+
+// left moves a log's start over all remote data of a table whose tiering is disabled.
+func left(id tier.LogID, start tier.Offset, ranges ...tier.Range) tier.StartMoved {
+	r := expired(id, start, ranges...)
+	r.Cause, r.At = tier.MoveDisabled, t0+60
+	return r
+}
+
+func removed(id tier.LogID, pos tier.Position) tier.CopyRemoved {
+	return tier.CopyRemoved{Log: id, Position: pos, At: t0 + 70}
+}
+
+func abandoned(id tier.LogID, pos tier.Position) tier.CopyAbandoned {
+	return tier.CopyAbandoned{Log: id, Position: pos, Cause: "timeout", At: t0}
+}
+
+func diverged(id tier.LogID, o tier.Offset) tier.Diverged {
+	return tier.Diverged{Log: id, Offset: o, At: t0 + 40}
+}
+
+// The steps of a table's tiering.
+
+func disabling(table string, e tier.TierEpoch, p tier.DisablePolicy) tier.TierChanged {
+	return tier.TierChanged{Table: table, State: tier.Disabling, Epoch: e, Policy: p, At: t0 + 50}
+}
+
+func disabled(table string, e tier.TierEpoch, p tier.DisablePolicy) tier.TierChanged {
+	return tier.TierChanged{Table: table, State: tier.Disabled, Epoch: e, Policy: p, At: t0 + 80}
+}
+
+func enabled(table string, e tier.TierEpoch) tier.TierChanged {
+	return tier.TierChanged{Table: table, State: tier.Enabled, Epoch: e, At: t0 + 90}
+}
+
+func epochOpened(id tier.LogID, e tier.TierEpoch, fresh bool, start tier.Offset) tier.EpochOpened {
+	return tier.EpochOpened{Log: id, Epoch: e, Fresh: fresh, Start: start, At: t0 + 95}
+}
+
+// appends appends records that must be taken.
+func (b *box) appends(records ...tier.Record) {
+	b.Helper()
+	for _, r := range records {
+		b.append(r)
+	}
 }
 
 func hole(id tier.LogID, r tier.Range) tier.HoleRecorded {

@@ -7,11 +7,14 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// rules are the invariants that the ledger keeps, each with the test that shows it.
-var rules = []struct {
+// rule is an invariant that the ledger keeps, with the test that shows it.
+type rule struct {
 	name string
 	test func(b *box)
-}{
+}
+
+// rules are the invariants of logs and copies.
+var rules = []rule{
 	{"a log begins with copied, log start and start alike, in an enabled table of epoch 1",
 		func(b *box) {
 			b.append(opened(orders0, 40))
@@ -50,7 +53,9 @@ var rules = []struct {
 			tier.CopyAbandoned{Log: orders0}, tier.CopyReidentified{Log: orders0},
 			hole(orders0, span(0, 1)), tier.Published{Log: orders0},
 			tier.Checkpointed{Log: orders0, Level: 1}, tier.LossAccepted{Log: orders0},
-			localDeleted(orders0, span(0, 1), tier.BrakeWindow{}), &tier.ClockSeen{At: 1}, nil} {
+			localDeleted(orders0, span(0, 1), tier.BrakeWindow{}), epochOpened(orders0, 1, true, 0),
+			expired(orders0, 0), removed(orders0, 0), diverged(orders0, 0),
+			tier.TombstoneCleared{Log: orders0}, &tier.ClockSeen{At: 1}, nil} {
 			b.refused(r)
 		}
 	}},

@@ -155,10 +155,12 @@ func (r *run) settle(t *rapid.T) {
 func (r *run) step(t *rapid.T) {
 	id := drawLog(t)
 	table := r.model.tables[id.Table]
-	rec := tier.TierChanged{Table: id.Table, At: drawTime(t),
-		State:  rapid.SampledFrom([]tier.TierState{tier.Enabled, tier.Disabling, tier.Disabled, ""}).Draw(t, "state"),
-		Epoch:  table.Epoch + tier.TierEpoch(rapid.IntRange(0, 2).Draw(t, "rise")),
-		Policy: rapid.SampledFrom([]tier.DisablePolicy{"", tier.PolicyRetain, tier.PolicyDelete}).Draw(t, "policy")}
+	rec := tier.TierChanged{Table: id.Table, At: drawTime(t)}
+	rec.State = rapid.SampledFrom([]tier.TierState{tier.Enabled, tier.Disabling, tier.Disabled,
+		""}).Draw(t, "state")
+	rec.Epoch = table.Epoch + tier.TierEpoch(rapid.IntRange(0, 2).Draw(t, "rise"))
+	rec.Policy = rapid.SampledFrom([]tier.DisablePolicy{"", tier.PolicyRetain,
+		tier.PolicyDelete}).Draw(t, "policy")
 	if !oneIn(t, 4, "any") {
 		for _, i := range rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6, 7}).Draw(t, "steps") {
 			s := steps[i]

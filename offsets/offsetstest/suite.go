@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,7 @@ func Run(t *testing.T, newDisk func(t *testing.T) Disk) {
 			tc.test(t, newDisk(t))
 		})
 	}
-	for _, r := range rules {
+	for _, r := range slices.Concat(rules, tierRules) {
 		t.Run("rule: "+r.name, func(t *testing.T) {
 			t.Parallel()
 			box := open(t, newDisk(t))

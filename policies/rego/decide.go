@@ -25,7 +25,8 @@ type query struct {
 // ask is one answer and the variable that takes it.
 type ask struct {
 	answer
-	into ast.Var
+	number int // index in Set.answers
+	into   ast.Var
 }
 
 // counts tells whether an answer counts for an action.
@@ -44,9 +45,10 @@ func (a answer) counts(action tier.Action) bool {
 
 // asks are the answers that count for an action, each with its variable.
 func (s *Set) asks(action tier.Action) (out []ask) {
-	for _, a := range s.answers {
+	for i, a := range s.answers {
 		if a.counts(action) {
-			out = append(out, ask{answer: a, into: ast.Var(fmt.Sprintf("x%d", len(out)))})
+			into := ast.Var(fmt.Sprintf("x%d", len(out)))
+			out = append(out, ask{answer: a, number: i, into: into})
 		}
 	}
 	return out
@@ -82,24 +84,37 @@ func (s *Set) prepare() error {
 // nothing expires, what the built-in limits wait for; Due is when the first of these is over,
 // unless something is denied: a denial may end at any time. An error names the rule, and keeps.
 func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
-	d := gate.Decision{Digest: s.digest}
 	input, err := inputOf(f)
 	if err != nil {
-		return d, err
+		return gate.Decision{Digest: s.digest}, err
 	}
-	q := s.queries[f.Action]
-	found, err := s.eval(ctx, q, input, f.Now)
+	return s.DecideInput(ctx, &Input{value: input, action: f.Action, now: f.Now})
+}
+
+// said is what the rules of each kind answered.
+type said map[string][]tier.Reason
+
+// ask asks all questions about an input, and tells how many steps that took.
+func (s *Set) ask(ctx context.Context, in *Input) (said, int64, error) {
+	q := s.queries[in.action]
+	found, steps, err := s.eval(ctx, q, in, nil)
 	if err != nil {
-		return d, err
+		return nil, steps, err
 	}
-	said := map[string][]tier.Reason{}
+	out := said{}
 	for i, a := range q.asks {
 		reasons, err := s.reasons(a, found[i])
 		if err != nil {
-			return d, err
+			return nil, steps, err
 		}
-		said[a.kind] = append(said[a.kind], reasons...)
+		out[a.kind] = append(out[a.kind], reasons...)
 	}
+	return out, steps, nil
+}
+
+// judge weighs the answers.
+func (s *Set) judge(said said) (gate.Decision, error) {
+	d := gate.Decision{Digest: s.digest}
 	denied, keep := said[answerDeny], said[answerKeep]
 	expired := append(said[answerExpire], said[answerExpireRemote]...)
 	switch {
@@ -123,55 +138,61 @@ func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) 
 	return d, nil
 }
 
-// eval runs a question and returns the values in the order of its asks.
+// eval runs a question and returns the values in the order of its asks, and the number of steps.
+// With a tracer, which may be nil, every rule is evaluated, also where its index says that it cannot
+// have a result.
 func (s *Set) eval(
-	ctx context.Context, q *query, input ast.Value, now tier.Time,
-) ([]ast.Value, error) {
+	ctx context.Context, q *query, in *Input, tracer topdown.QueryTracer,
+) ([]ast.Value, int64, error) {
 	if s.opts.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
 		defer cancel()
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, s.explain(err)
+		return nil, 0, s.explain(err)
 	}
 	txn, err := s.store.NewTransaction(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the policies' data: %w", err)
+		return nil, 0, fmt.Errorf("read the policies' data: %w", err)
 	}
 	defer s.store.Abort(ctx, txn)
 	limit := &budget{ctx: ctx, left: s.opts.Steps}
 	found := make([]ast.Value, len(q.asks))
 	answered := false
-	err = topdown.NewQuery(q.body).
+	run := topdown.NewQuery(q.body).
 		WithQueryCompiler(q.compiler).
 		WithCompiler(s.compiler).
 		WithStore(s.store).
 		WithTransaction(txn).
-		WithInput(ast.NewTerm(input)).
-		WithTime(now.Std()).
+		WithInput(ast.NewTerm(in.value)).
+		WithTime(in.now.Std()).
 		WithSeed(zeros{}).
 		WithStrictBuiltinErrors(true).
 		WithCancel(limit).
-		Iter(ctx, func(r topdown.QueryResult) error {
-			answered = true
-			for i, a := range q.asks {
-				if t := r[a.into]; t != nil {
-					found[i] = t.Value
-				}
+		WithIndexing(tracer == nil)
+	if tracer != nil {
+		run = run.WithQueryTracer(tracer)
+	}
+	err = run.Iter(ctx, func(r topdown.QueryResult) error {
+		answered = true
+		for i, a := range q.asks {
+			if t := r[a.into]; t != nil {
+				found[i] = t.Value
 			}
-			return nil
-		})
-	if limit.err != nil {
-		return nil, s.explain(limit.err)
+		}
+		return nil
+	})
+	steps := s.opts.Steps - max(limit.left, 0)
+	switch {
+	case limit.err != nil:
+		return nil, steps, s.explain(limit.err)
+	case err != nil:
+		return nil, steps, evalError(err)
+	case !answered:
+		return nil, steps, errors.New("the policies are undefined for this input")
 	}
-	if err != nil {
-		return nil, evalError(err)
-	}
-	if !answered {
-		return nil, errors.New("the policies are undefined for this input")
-	}
-	return found, nil
+	return found, steps, nil
 }
 
 // explain puts the end of an evaluation into words that say what was exceeded.

@@ -13,7 +13,7 @@ import (
 type Error struct {
 	Path string // of the module; "" where the error belongs to none
 	Line int    // from 1; 0 where the error belongs to the whole module
-	Col  int    // from 1
+	Col  int    // from 1; 0 where it is not known
 	Text string // what is wrong and what would be right
 }
 
@@ -24,6 +24,8 @@ func (e Error) Error() string {
 		return e.Text
 	case e.Line == 0:
 		return fmt.Sprintf("%s: %s", e.Path, e.Text)
+	case e.Col == 0:
+		return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Text)
 	}
 	return fmt.Sprintf("%s:%d:%d: %s", e.Path, e.Line, e.Col, e.Text)
 }

@@ -8,12 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
-	"github.com/open-policy-agent/opa/v1/storage/inmem"
 
 	"github.com/tierd/tierd/policies"
 	"github.com/tierd/tierd/runtime/tier"
@@ -98,8 +96,7 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 	if len(s.compiler.Errors) > 0 {
 		return nil, fmt.Errorf("compile the policies' questions: %w", s.compiler.Errors)
 	}
-	s.store = inmem.NewFromObjectWithOpts(base, inmem.OptRoundTripOnWrite(false),
-		inmem.OptReturnASTValuesOnRead(true))
+	s.store = newStore(base)
 	return s, s.prepare()
 }
 
@@ -118,31 +115,36 @@ func (s *Set) Expires() bool {
 // decisions.
 func parse(modules []Module, errs *Errors) map[string]*ast.Module {
 	parsed := map[string]*ast.Module{}
-	opts := ast.ParserOptions{
-		RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities(),
-	}
 	all := append([]Module{{Path: builtinPath, Source: policies.Builtin}}, modules...)
 	for _, m := range all {
-		if strings.HasSuffix(m.Path, "_test.rego") {
+		if IsTest(m.Path) {
 			continue
 		}
 		if parsed[m.Path] != nil {
 			*errs = append(*errs, Error{Path: m.Path, Text: "the policy is given twice"})
 			continue
 		}
-		module, err := ast.ParseModuleWithOpts(m.Path, string(m.Source), opts)
-		if list, isList := err.(ast.Errors); isList {
-			errs.addOPA(list)
-			continue
-		} else if err != nil {
-			*errs = append(*errs, Error{Path: m.Path, Text: err.Error()})
-			continue
-		}
-		if !module.Package.Path.Equal(simPackage) {
+		module := parseModule(m, errs)
+		if module != nil && !module.Package.Path.Equal(simPackage) {
 			parsed[m.Path] = module
 		}
 	}
 	return parsed
+}
+
+// parseModule parses one file. It returns nil where that is no Rego.
+func parseModule(m Module, errs *Errors) *ast.Module {
+	module, err := ast.ParseModuleWithOpts(m.Path, string(m.Source), ast.ParserOptions{
+		RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities(),
+	})
+	if list, isList := err.(ast.Errors); isList {
+		errs.addOPA(list)
+		return nil
+	} else if err != nil {
+		*errs = append(*errs, Error{Path: m.Path, Text: err.Error()})
+		return nil
+	}
+	return module
 }
 
 // normalize gives the data as JSON decodes it, and its canonical bytes.
@@ -177,7 +179,7 @@ func compile(modules map[string]*ast.Module) *ast.Compiler {
 func digest(modules []Module, data []byte) string {
 	sums := [][sha256.Size]byte{sha256.Sum256(policies.Builtin)}
 	for _, m := range modules {
-		if !strings.HasSuffix(m.Path, "_test.rego") {
+		if !IsTest(m.Path) {
 			sums = append(sums, sha256.Sum256(m.Source))
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Set) reasons(a ask, v ast.Value) ([]tier.Reason, error) {
 // reason reads one reason: a string, or an object with msg and perhaps code, and of the built-in
 // policy also due_ns.
 func (s *Set) reason(by rule, builtin bool, v ast.Value) (tier.Reason, error) {
-	r := tier.Reason{Code: by.code, Rule: by.where}
+	r := tier.Reason{Code: by.code, Rule: by.where, Title: by.title}
 	switch v := v.(type) {
 	case ast.String:
 		r.Text = string(v)

@@ -1,9 +1,9 @@
 package rego
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -12,8 +12,10 @@ import (
 
 // rule is one rule that can answer.
 type rule struct {
-	where string    // file:line
-	code  tier.Code // of its reasons that name none
+	where  string    // file:line
+	title  string    // of the annotations nearest to it; "" if none has one
+	code   tier.Code // of its reasons that name none
+	answer int       // index in Set.answers
 }
 
 // answer is one set to ask for: the numbered copy of a package's rules of one name.
@@ -21,6 +23,7 @@ type answer struct {
 	kind    string
 	builtin bool
 	ref     ast.Ref
+	plain   ast.Ref // of the rules as their author wrote them
 }
 
 // numberedPrefix begins the names of the rules that instrument adds.
@@ -54,15 +57,17 @@ func (s *Set) instrument(modules map[string]*ast.Module) {
 				continue
 			}
 			m.Rules = append(m.Rules, numbered(r, len(s.rules)))
-			s.rules = append(s.rules, rule{
-				where: fmt.Sprintf("%s:%d", path, r.Location.Row),
-				code:  defaultCode(notes, r, kind),
-			})
+			code, title := annotated(notes, r, kind)
 			a := answer{kind: kind, builtin: path == builtinPath,
-				ref: m.Package.Path.Append(ast.StringTerm(numberedPrefix + kind))}
-			if !slices.ContainsFunc(s.answers, func(b answer) bool { return b.ref.Equal(a.ref) }) {
+				ref:   m.Package.Path.Append(ast.StringTerm(numberedPrefix + kind)),
+				plain: m.Package.Path.Append(ast.StringTerm(kind))}
+			at := slices.IndexFunc(s.answers, func(b answer) bool { return b.ref.Equal(a.ref) })
+			if at < 0 {
+				at = len(s.answers)
 				s.answers = append(s.answers, a)
 			}
+			s.rules = append(s.rules, rule{where: place(r.Location), title: title, code: code,
+				answer: at})
 		}
 	}
 }
@@ -91,20 +96,29 @@ func numbered(r *ast.Rule, n int) *ast.Rule {
 	return c
 }
 
-// defaultCode is custom.code of the annotations nearest to the rule, or what the kind says.
-func defaultCode(notes *ast.AnnotationSet, r *ast.Rule, kind string) tier.Code {
+// annotated gives the rule's code, which is custom.code of the annotations nearest to it that have
+// one, or else what its kind says; and the nearest title.
+func annotated(notes *ast.AnnotationSet, r *ast.Rule, kind string) (code tier.Code, title string) {
 	if notes != nil {
 		for _, ref := range notes.Chain(r) {
 			if ref.Annotations == nil {
 				continue
 			}
-			if code, isString := ref.Annotations.Custom["code"].(string); isString {
-				return tier.Code(code)
+			word, isString := ref.Annotations.Custom["code"].(string)
+			if isString && code == "" {
+				code = tier.Code(word)
+			}
+			if title == "" {
+				title = strings.Join(strings.Fields(ref.Annotations.Title), " ")
 			}
 		}
 	}
-	if kind == answerDeny {
-		return tier.CodeDenied
+	switch {
+	case code != "":
+	case kind == answerDeny:
+		code = tier.CodeDenied
+	default:
+		code = tier.CodeExpire
 	}
-	return tier.CodeExpire
+	return code, title
 }

@@ -18,10 +18,21 @@ type schemaNode struct {
 	Enum       []string               `json:"enum"`
 	Properties map[string]*schemaNode `json:"properties"`
 	Additional json.RawMessage        `json:"additionalProperties"`
+	Required   []string               `json:"required"`
+	Minimum    *int64                 `json:"minimum"`
 }
 
 // closed reports whether the node has exactly its Properties.
 func (n *schemaNode) closed() bool { return string(n.Additional) == "false" }
+
+// values is the schema of the fields that Properties does not name; nil where it says nothing.
+func (n *schemaNode) values() *schemaNode {
+	var out schemaNode
+	if err := json.Unmarshal(n.Additional, &out); err != nil || out.Type == "" {
+		return nil
+	}
+	return &out
+}
 
 // names are the fields that the node has, ascending.
 func (n *schemaNode) names() []string { return slices.Sorted(maps.Keys(n.Properties)) }

@@ -145,7 +145,11 @@ func decisionText(d gate.Decision, err error) string {
 		b.WriteString("keep\n")
 	}
 	for _, r := range d.Reasons {
-		fmt.Fprintf(&b, "  %s %s: %s\n", r.Rule, r.Code, r.Text)
+		title := ""
+		if r.Title != "" {
+			title = " (" + r.Title + ")"
+		}
+		fmt.Fprintf(&b, "  %s %s: %s%s\n", r.Rule, r.Code, r.Text, title)
 	}
 	if d.Due != 0 {
 		fmt.Fprintf(&b, "  due in %s\n", d.Due.Sub(now))

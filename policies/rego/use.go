@@ -22,12 +22,44 @@ func checkUse(c *ast.Compiler, base map[string]any, errs *Errors) {
 				u.checkExpr(e)
 				return false
 			})
-			ast.WalkRefs(r, func(ref ast.Ref) bool {
-				u.checkData(ref)
+			// The place is that of the whole term: the one of a reference's head may be of another
+			// use of the same import.
+			ast.WalkTerms(r, func(t *ast.Term) bool {
+				if ref, isRef := t.Value.(ast.Ref); isRef {
+					u.checkData(t.Location, ref)
+				}
 				return false
 			})
 		}
 	}
+}
+
+// CheckTests checks, in a set compiled with its tests, what these refer to: rules that are not there
+// are undefined, so that `not` and `count` of them tell nothing; and inputs that no policy is ever
+// given. It is for the packages below this one. The error is an Errors.
+func CheckTests(c *ast.Compiler) error {
+	var errs Errors
+	schema, _ := inputSchema()
+	for path, m := range c.Modules {
+		if !IsTest(path) {
+			continue
+		}
+		u := &use{schema: schema, compiler: c, aliases: aliases(m), errs: &errs}
+		ast.WalkExprs(m, func(e *ast.Expr) bool {
+			u.checkWith(e)
+			return false
+		})
+		ast.WalkTerms(m, func(t *ast.Term) bool {
+			if ref, isRef := t.Value.(ast.Ref); isRef && ref.HasPrefix(rootPackage) {
+				u.checkData(t.Location, ref)
+			}
+			return false
+		})
+	}
+	if len(errs) > 0 {
+		return errs.sorted()
+	}
+	return nil
 }
 
 // use checks one compiled module.
@@ -104,14 +136,7 @@ func (u *use) inputPath(t *ast.Term) (path []string, ok bool) {
 
 // checkExpr checks one expression for fields and constants that cannot be.
 func (u *use) checkExpr(e *ast.Expr) {
-	for _, w := range e.With {
-		path, ok := u.inputPath(w.Target)
-		if _, missing := u.schema.at(path); ok && missing > 0 {
-			parent, _ := u.schema.at(path[:missing-1])
-			of := strings.Join(append([]string{"input"}, path[:missing-1]...), ".")
-			u.errs.add(e.Location, "%s", unknownField(of, path[missing-1], parent.names()))
-		}
-	}
+	u.checkWith(e)
 	if !e.IsCall() {
 		return
 	}
@@ -122,16 +147,60 @@ func (u *use) checkExpr(e *ast.Expr) {
 	case op.Equal(ast.Member.Ref()):
 		if path, ok := u.inputPath(e.Operand(0)); ok {
 			for _, c := range elements(u.resolve(e.Operand(1)).Value) {
-				u.checkConstant(e, path, c)
+				u.checkConstant(e.Location, path, c)
 			}
 		}
 	case comparison(op):
 		for i := range 2 {
 			if path, ok := u.inputPath(e.Operand(i)); ok {
-				u.checkConstant(e, path, u.resolve(e.Operand(1-i)))
+				u.checkConstant(e.Location, path, u.resolve(e.Operand(1-i)))
 			}
 		}
 	}
+}
+
+// checkWith checks the inputs that an expression is evaluated with.
+func (u *use) checkWith(e *ast.Expr) {
+	for _, w := range e.With {
+		path, ok := u.inputPath(w.Target)
+		if !ok {
+			continue
+		}
+		node, missing := u.schema.at(path)
+		if missing > 0 {
+			parent, _ := u.schema.at(path[:missing-1])
+			of := strings.Join(append([]string{"input"}, path[:missing-1]...), ".")
+			u.errs.add(w.Loc(), "%s", unknownField(of, path[missing-1], parent.names()))
+			continue
+		}
+		u.checkGiven(w.Loc(), path, node, w.Value)
+	}
+}
+
+// checkGiven checks a value that stands in for the node of the input at path, as far as it is
+// constant.
+func (u *use) checkGiven(at *ast.Location, path []string, node *schemaNode, value *ast.Term) {
+	if node == nil {
+		return
+	}
+	object, isObject := u.resolve(value).Value.(ast.Object)
+	if !isObject {
+		u.checkConstant(at, path, u.resolve(value))
+		return
+	}
+	of := strings.Join(append([]string{"input"}, path...), ".")
+	object.Foreach(func(k, v *ast.Term) {
+		key, isString := k.Value.(ast.String)
+		if !isString {
+			return
+		}
+		field := node.Properties[string(key)]
+		if field == nil && node.closed() {
+			u.errs.add(at, "%s", unknownField(of, string(key), node.names()))
+			return
+		}
+		u.checkGiven(at, slices.Concat(path, []string{string(key)}), field, v)
+	})
 }
 
 func comparison(op ast.Ref) bool {
@@ -185,7 +254,7 @@ func (u *use) checkObjectGet(e *ast.Expr) {
 }
 
 // checkConstant checks a comparison of the field at path with a constant.
-func (u *use) checkConstant(e *ast.Expr, path []string, constant *ast.Term) {
+func (u *use) checkConstant(at *ast.Location, path []string, constant *ast.Term) {
 	field, _ := u.schema.at(path)
 	if field == nil {
 		return
@@ -196,7 +265,7 @@ func (u *use) checkConstant(e *ast.Expr, path []string, constant *ast.Term) {
 	case ast.String:
 		got = "string"
 		if len(field.Enum) > 0 && !slices.Contains(field.Enum, string(v)) {
-			u.errs.add(e.Location, "%s is never %s%s", name, v, oneOf(string(v), field.Enum))
+			u.errs.add(at, "%s is never %s%s", name, v, oneOf(string(v), field.Enum))
 			return
 		}
 	case ast.Number:
@@ -209,7 +278,7 @@ func (u *use) checkConstant(e *ast.Expr, path []string, constant *ast.Term) {
 		return
 	}
 	if got != field.Type {
-		u.errs.add(e.Location, "%s is of type %s and never compares with %v",
+		u.errs.add(at, "%s is of type %s and never compares with %v",
 			name, field.Type, constant)
 	}
 }
@@ -222,7 +291,7 @@ func oneOf(wrong string, words []string) string {
 }
 
 // checkData checks that what a reference into data names with constants is there.
-func (u *use) checkData(r ast.Ref) {
+func (u *use) checkData(at *ast.Location, r ast.Ref) {
 	if !r.HasPrefix(ast.DefaultRootRef) || len(r) < 2 {
 		return
 	}
@@ -230,7 +299,7 @@ func (u *use) checkData(r ast.Ref) {
 	if fixed.HasPrefix(rootPackage) {
 		if len(u.compiler.GetRulesForVirtualDocument(fixed)) == 0 &&
 			len(u.compiler.GetRulesWithPrefix(fixed)) == 0 {
-			u.errs.add(r[0].Location, "%s: no such rule or package is loaded", fixed)
+			u.errs.add(at, "%s: no such rule or package is loaded", fixed)
 		}
 		return
 	}
@@ -243,7 +312,7 @@ func (u *use) checkData(r ast.Ref) {
 		}
 		next, has := object[string(name)]
 		if !has {
-			u.errs.add(r[0].Location, "%s is not in the data that was loaded, so the rule would "+
+			u.errs.add(at, "%s is not in the data that was loaded, so the rule would "+
 				"silently be undefined; where that is meant, use object.get with a default",
 				fixed[:i+2])
 			return

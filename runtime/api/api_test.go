@@ -134,7 +134,7 @@ func fullExplanation() *api.Explanation {
 		AgeNS: ptr(int64(time.Hour)), AgeSource: ptr("record"),
 		Decisions: []api.Decision{{Action: tier.DeleteLocal, Verdict: api.Keep, Due: at(30),
 			Reasons: []api.Reason{api.ReasonOf(tier.Reason{Code: tier.CodeDenied,
-				Text: "legal hold", Rule: "policies/hold.rego:7"}, false)}}},
+				Text: "legal hold", Rule: "policies/hold.rego:7", Title: "Legal hold"}, false)}}},
 	}
 }
 

@@ -59,6 +59,8 @@ type Reason struct {
 	Text string    `json:"text"` // for people
 	// Rule is the deciding policy rule, setting or entry as file:line; null where none decided.
 	Rule *string `json:"rule"`
+	// Title is what the rule's author calls it; null where the rule has none.
+	Title *string `json:"title"`
 	// Until is when it will be looked at again; null where only a change can help.
 	Until Time `json:"until"`
 	// Alarm is set where an operator should do something.
@@ -70,6 +72,9 @@ func ReasonOf(r tier.Reason, alarm bool) Reason {
 	out := Reason{Code: r.Code, Text: r.Text, Until: Time(r.Until), Alarm: alarm}
 	if r.Rule != "" {
 		out.Rule = &r.Rule
+	}
+	if r.Title != "" {
+		out.Title = &r.Title
 	}
 	return out
 }

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -39,8 +41,48 @@ func LoadGeneration(path string, host Host) (*Generation, error) {
 	r := &reader{host: host}
 	g := &Generation{Config: c}
 	g.Policies = r.files("policies.paths", c.Policies.Paths, c.Policies.pathPlaces, ".rego")
-	g.Data = r.files("policies.data", c.Policies.Data, c.Policies.dataPlaces,
-		".yaml", ".yml", ".json")
+	g.Data = r.files("policies.data", c.Policies.Data, c.Policies.dataPlaces, dataExt...)
+	g.Document = r.merge(g.Data)
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted()
+	}
+	return g, nil
+}
+
+// dataExt are the extensions of data files.
+var dataExt = []string{".yaml", ".yml", ".json"}
+
+// LoadPolicies reads policies and data without a configuration, as OPA's own tools do: each path is
+// a file of either, or a directory of both. data names more of the latter. The Config of what it
+// returns is nil, and paths are as they were given. The error is of type Problems.
+func LoadPolicies(paths, data []string, host Host) (*Generation, error) {
+	r := &reader{host: host}
+	var policies, documents []string
+	for _, name := range paths {
+		r.place, r.what = Place{File: name}, "policies"
+		before := len(r.problems)
+		found := r.expand(name, 0, append([]string{".rego"}, dataExt...))
+		if len(found) == 0 && before == len(r.problems) {
+			r.problem("name *.rego files, or directories of them", "no policy is here")
+		}
+		for _, path := range found {
+			if filepath.Ext(path) == ".rego" {
+				policies = append(policies, path)
+			} else {
+				documents = append(documents, path)
+			}
+		}
+	}
+	for _, name := range data {
+		r.place, r.what = Place{File: name}, "data"
+		before := len(r.problems)
+		found := r.expand(name, 0, dataExt)
+		if len(found) == 0 && before == len(r.problems) {
+			r.problem("name .yaml, .yml or .json files, or directories of them", "no data is here")
+		}
+		documents = append(documents, found...)
+	}
+	g := &Generation{Policies: r.readAll(policies), Data: r.readAll(documents)}
 	g.Document = r.merge(g.Data)
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
@@ -53,24 +95,13 @@ func (r *reader) merge(files []Text) map[string]any {
 	out := map[string]any{}
 	from := map[string]string{}
 	for _, f := range files {
-		var root yaml.Node
-		var document map[string]any
-		err := yaml.Unmarshal(f.Content, &root)
-		switch {
-		case err != nil || len(root.Content) == 0:
-		case root.Content[0].Kind != yaml.MappingNode:
-			top := root.Content[0]
-			err = &yaml.TypeError{Errors: []string{
-				fmt.Sprintf("line %d: got %s", top.Line, describe(top))}}
-		default:
-			err = root.Decode(&document)
-		}
+		root, document, err := decodeData(f.Content)
 		if err != nil {
 			r.problems = append(r.problems, dataProblem(f.Path, err))
 			continue
 		}
-		for i := 0; len(root.Content) > 0 && i+1 < len(root.Content[0].Content); i += 2 {
-			key := root.Content[0].Content[i]
+		for i := 0; i+1 < len(root.Content); i += 2 {
+			key := root.Content[i]
 			if first, taken := from[key.Value]; taken {
 				r.problems = append(r.problems, Problem{Place{f.Path, key.Line, key.Column},
 					fmt.Sprintf("the key %q stands in %s already", key.Value, first),
@@ -82,12 +113,39 @@ func (r *reader) merge(files []Text) map[string]any {
 	return out
 }
 
+// decodeData reads the one document of a data file, a mapping.
+func decodeData(content []byte) (*yaml.Node, map[string]any, error) {
+	var root, next yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("the file is empty")
+	} else if err != nil {
+		return nil, nil, err
+	}
+	wrong := func(n *yaml.Node, text string) error {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", n.Line, text)}}
+	}
+	switch err := decoder.Decode(&next); {
+	case err == nil:
+		return nil, nil, wrong(&next, "a second document starts here")
+	case !errors.Is(err, io.EOF):
+		return nil, nil, err
+	}
+	top := root.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, nil, wrong(top, "got "+describe(top))
+	}
+	var document map[string]any
+	err := top.Decode(&document)
+	return top, document, err
+}
+
 // typeLine is how the YAML library says where a value has the wrong type.
 var typeLine = regexp.MustCompile(`^line (\d+): (.*)$`)
 
 // dataProblem is a data file that is not YAML, or no mapping.
 func dataProblem(path string, err error) Problem {
-	p := Problem{Place{File: path}, err.Error(), "want a document of keys and values"}
+	p := Problem{Place{File: path}, err.Error(), "want one document of keys and values"}
 	m := syntaxLine.FindStringSubmatch(p.Text)
 	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) && len(wrong.Errors) > 0 {
 		m = typeLine.FindStringSubmatch(wrong.Errors[0])
@@ -133,23 +191,42 @@ func (r *reader) files(what string, entries []string, places []Place, ext ...str
 				strings.Join(ext, " or "))
 		}
 		for _, path := range found {
-			if seen[path] {
-				continue
-			}
-			seen[path] = true
-			content, err := r.host.ReadFile(path)
-			switch {
-			case err != nil:
-				r.problem("", "%v", err)
-			case len(content) > fileBytesMax:
-				r.problem("", "%s is larger than %s", path, FormatBytes(fileBytesMax))
-			default:
-				out = append(out, Text{path, content})
+			if !seen[path] {
+				seen[path] = true
+				out = append(out, r.read(path)...)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Text) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, byPath)
 	return out
+}
+
+// readAll reads the files, each once.
+func (r *reader) readAll(paths []string) []Text {
+	slices.Sort(paths)
+	var out []Text
+	for _, path := range slices.Compact(paths) {
+		r.place, r.what = Place{File: path}, "policies"
+		out = append(out, r.read(path)...)
+	}
+	slices.SortFunc(out, byPath)
+	return out
+}
+
+func byPath(a, b Text) int { return strings.Compare(a.Path, b.Path) }
+
+// read gives the file, or nothing and a problem.
+func (r *reader) read(path string) []Text {
+	content, err := r.host.ReadFile(path)
+	switch {
+	case err != nil:
+		r.problem("", "%v", err)
+	case len(content) > fileBytesMax:
+		r.problem("", "%s is larger than %s", path, FormatBytes(fileBytesMax))
+	default:
+		return []Text{{path, content}}
+	}
+	return nil
 }
 
 // expand gives the files of the entry: itself, or those below it. Names that start with a dot are

@@ -272,11 +272,8 @@ func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.Lo
 	candidate := engine.DeleteCandidate{Segment: v.Segment, Copied: v.Remote,
 		Position: v.Position, Ordinal: v.Ordinal}
 	candidate.Segment.Next = v.Next
-	d.mu.Lock()
-	window := d.engine.Table(id.Table).State.Window
-	d.mu.Unlock()
 	verdict, err := d.exec.Explain(ctx, engine.Delete{Log: id, Source: view.Source,
-		Action: tier.DeleteLocal, Window: window, Remote: view.Remote}, candidate)
+		Action: tier.DeleteLocal, Remote: view.Remote}, candidate)
 	if err != nil {
 		return out, err
 	}

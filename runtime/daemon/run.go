@@ -12,7 +12,6 @@ import (
 	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
-	"github.com/tierd/tierd/runtime/exec"
 )
 
 // stopPatience is how long a stop waits for copies under way before it abandons them, where Options
@@ -75,15 +74,7 @@ func (d *Daemon) begin(ctx context.Context, retryFor time.Duration) error {
 	if err := d.own(ctx, retryFor); err != nil {
 		return err
 	}
-	settler := func(name string) exec.Settler {
-		if s := d.sourceNamed(name); s != nil {
-			return s.dir
-		}
-		return nil
-	}
-	brake := d.gen.Load().exec.Brake
-	err := exec.ResolveIntents(ctx, d.audit, d.ledger, settler, d.now, brake.Per)
-	if err != nil {
+	if err := d.exec.ResolveIntents(ctx); err != nil {
 		return err
 	}
 	d.tend()

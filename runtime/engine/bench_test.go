@@ -56,11 +56,63 @@ func BenchmarkIdlePass(b *testing.B) {
 
 // BenchmarkReconfigure evaluates every log anew, as a reload does.
 func BenchmarkReconfigure(b *testing.B) {
-	e := tracked(b, 10_000, 100)
-	s := e.settings
-	for b.Loop() {
-		s.Generation++
-		e.Step(epochStart+hour/2, Reconfigured{Settings: s})
+	for _, segments := range []int{100, 200} {
+		b.Run(fmt.Sprintf("logs=10000/segments=%d", 10_000*segments), func(b *testing.B) {
+			e := tracked(b, 10_000, segments)
+			s := e.settings
+			for b.Loop() {
+				s.Generation++
+				e.Step(epochStart+hour/2, Reconfigured{Settings: s})
+			}
+		})
+	}
+}
+
+// BenchmarkLongLog copies a log of many segments from the first to the last, all of them local.
+func BenchmarkLongLog(b *testing.B) {
+	for _, segments := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("segments=%d", segments), func(b *testing.B) {
+			var local []tier.LocalSegment
+			for i := range segments {
+				local = append(local, seg(tier.Offset(10*i)))
+			}
+			local = append(local, tail(tier.Offset(10*segments)))
+			for b.Loop() {
+				copyAll(b, local)
+			}
+			n := float64(b.N * segments)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/n, "ns/segment")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// copyAll lets an engine that never saw the log copy all of it but the last segment.
+func copyAll(b *testing.B, local []tier.LocalSegment) {
+	b.Helper()
+	e := New()
+	e.Step(epochStart, Reconfigured{Settings: settings()})
+	e.Step(epochStart, Started{})
+	effects := e.Step(epochStart, Scanned{Scan: scan(local...)})
+	copies := 0
+	for len(effects) > 0 {
+		var res Result
+		switch f := effects[0].(type) {
+		case Open:
+			res = Opened{State: tier.LogState{Log: f.Log, Source: f.Source, Layout: f.Layout, Epoch: 1}}
+		case Copy:
+			s := f.Segment
+			res = Copied{Offset: s.Next, Next: tier.Position(copies + 1), Remote: tier.Remote{
+				Range: s.Range, Position: tier.Position(copies), Epoch: 1, Verified: true,
+				Bytes: s.Bytes, Log: s.Log, ModTime: s.Log.ModTime, FinishedAt: epochStart}}
+			copies++
+		default:
+			res = Done{}
+		}
+		effects = append(effects[1:], e.Step(epochStart, Finished{effects[0].EffectID(), res})...)
+	}
+	if copies != len(local)-1 {
+		b.Fatalf("%d copies, want %d", copies, len(local)-1)
 	}
 }
 

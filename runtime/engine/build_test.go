@@ -149,7 +149,7 @@ func (r *rig) copied(pos tier.Position, offset tier.Offset) Copy {
 func (r *rig) deleted() Delete {
 	r.t.Helper()
 	f := take[Delete](r)
-	done := Deleted{Window: f.Window}
+	done := Deleted{Window: r.e.Table(f.Log.Table).State.Window.At(r.now, time.Hour)}
 	for _, c := range f.Segments {
 		done.Gone = append(done.Gone, c.Segment)
 		done.Window = done.Window.Plus(1, c.Segment.Bytes)

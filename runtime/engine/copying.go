@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -144,10 +145,14 @@ func (l *logIndex) missing() tier.Range {
 		return tier.Range{}
 	}
 	to := tier.Offset(-1)
-	for i := range l.local {
-		if s := &l.local[i]; s.Next > from || s.Base >= from {
-			to = s.Base
-			break
+	// The first that ends above it; an active segment that is still empty can only begin there.
+	i := sort.Search(len(l.local), func(i int) bool {
+		return l.local[i].Next > from || l.local[i].Base >= from
+	})
+	if i < len(l.local) {
+		to = l.local[i].Base
+		if to <= from {
+			return tier.Range{}
 		}
 	}
 	for i := range l.remote {

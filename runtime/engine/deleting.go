@@ -25,7 +25,7 @@ func (e *Engine) considerDelete(l *logIndex) {
 		}
 		l.kept = nil
 	}
-	at := e.worthAsking(l, t, 0, l.localBytes(0))
+	at := e.worthAsking(l, t, 0, l.localBytes)
 	if at > e.now {
 		if at != never {
 			l.wake(at)
@@ -99,26 +99,26 @@ func (e *Engine) worthAsking(l *logIndex, t *tableIndex, i int, bytesFrom int64)
 }
 
 // birth is the time from which a segment's age counts: its largest record timestamp where that is
-// usable, else the mtime of its log file.
+// usable, else the mtime of its log file. Of a copied segment both are those of the copy, which the
+// gate goes by: a file that was only touched is as old as it was.
 func (e *Engine) birth(l *logIndex, i int) tier.Time {
 	s := &l.local[i]
-	maxTime := s.MaxTime
+	maxTime, modTime := s.MaxTime, s.Log.ModTime
 	if r, identical, _ := l.copyOf(s); identical {
-		maxTime = r.MaxTime
+		maxTime, modTime = r.MaxTime, r.ModTime
 	}
 	if maxTime > 0 && maxTime <= e.now+e.settings.Tolerance {
 		return maxTime
 	}
-	return s.Log.ModTime
+	return modTime
 }
 
 // startDelete proposes the longest prefix that is worth asking about, up to the brake.
 func (e *Engine) startDelete(l *logIndex) {
 	t := e.table(l.id.Table)
 	brake := e.settings.Brake
-	window := t.state.Window.At(e.now, brake.Per)
 	var list []DeleteCandidate
-	after, bytes := window, l.localBytes(0)
+	after, bytes := t.state.Window.At(e.now, brake.Per), l.localBytes
 	braked := false
 	for i := range l.local {
 		s := l.local[i]
@@ -146,7 +146,7 @@ func (e *Engine) startDelete(l *logIndex) {
 	l.deleting, t.deleting = true, true
 	e.deletes++
 	e.emit(Delete{ID: e.id(), Log: l.id, Source: l.source, Action: tier.DeleteLocal,
-		Segments: list, Window: window, Remote: l.remoteExtent()})
+		Segments: list, Remote: l.remoteExtent()})
 	e.evaluate(l)
 }
 
@@ -200,9 +200,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 		l.state.LogStart = max(l.state.LogStart, res.LogStart)
 		l.state.Next = max(l.state.Next, res.Next)
 		l.drop(res.Gone)
-		if len(res.Gone) > 0 {
-			t.state.Window = res.Window
-		}
+		t.state.Window = res.Window
 		if res.Kept != nil {
 			e.keep(l, *res.Kept)
 		}
@@ -213,12 +211,21 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 
 func (l *logIndex) drop(gone []tier.LocalSegment) {
 	for _, g := range gone {
-		if i := l.at(g.Base); i >= 0 && l.local[i].Log == g.Log {
-			l.local = slices.Delete(l.local, i, i+1)
-			l.states = slices.Delete(l.states, i, i+1)
+		i := l.at(g.Base)
+		if i < 0 || l.local[i].Log != g.Log {
+			continue
 		}
+		l.localBytes -= l.local[i].Bytes
+		if i < l.cursor {
+			l.cursor--
+		}
+		if i == 0 { // as it always is: nothing has to move up, however long the log
+			l.local, l.states = l.local[1:], l.states[1:]
+			continue
+		}
+		l.local = slices.Delete(l.local, i, i+1)
+		l.states = slices.Delete(l.states, i, i+1)
 	}
-	l.cursor = 0
 }
 
 // keep remembers the gate's answer. What it found out about the copy counts at once: a changed file

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -144,7 +145,7 @@ func TestAKeptSegmentIsAskedAgainOnlyWhenItMayHelp(t *testing.T) {
 	r.copied(1, 20)
 	r.after(2 * time.Hour)
 	f := take[Delete](r)
-	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+	r.step(Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})
 	r.none()
 	r.seen(seg(0), seg(10), tail(20)) // nothing changed
@@ -163,7 +164,7 @@ func TestAChangeOfFactsAsksAgain(t *testing.T) {
 	r.copied(0, 10)
 	r.after(2 * time.Hour)
 	f := take[Delete](r)
-	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+	r.step(Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})
 	r.none()
 	r.step(Reconfigured{Settings: settings(func(s *Settings, _ *tier.Table) { s.Generation = 2 })})
@@ -184,6 +185,27 @@ func TestAFileThatChangedIsCopiedAgain(t *testing.T) {
 	}
 }
 
+// The gate reckons with the mtime that the copy recorded: so the engine must, or it would not ask for
+// as long as the file seems young.
+func TestAFileThatWasOnlyTouchedIsAsOldAsItsCopy(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(7, 10)
+	r.now += hour / 2
+	touched := seg(0)
+	touched.Log.Inode, touched.Log.ModTime = 99, r.now
+	r.seen(touched, tail(10))
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Copied{Offset: 10, Next: 8, Remote: tier.Remote{
+		Range: seg(0).Range, Position: 7, Epoch: 1, Verified: true, Bytes: 100, Log: touched.Log,
+		ModTime: seg(0).Log.ModTime, FinishedAt: epochStart}}})
+	r.none()
+	r.after(time.Hour/2 + 1)
+	r.deleted()
+}
+
 func TestALostObjectIsCopiedAgain(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())
@@ -192,7 +214,7 @@ func TestALostObjectIsCopiedAgain(t *testing.T) {
 	r.copied(0, 10)
 	r.after(2 * time.Hour)
 	f := take[Delete](r)
-	r.step(Finished{ID: f.ID, Result: Deleted{Window: f.Window, Kept: &Kept{
+	r.step(Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 		Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeStoreLost}}}}})
 	if f := r.copied(1, 10); f.HasKnown {
 		t.Fatal("a lost copy must not be taken for known")
@@ -405,6 +427,43 @@ func TestADeletionThatFailedBacksOff(t *testing.T) {
 	r.none()
 	r.after(time.Minute)
 	r.deleted()
+}
+
+// The size of what is local follows each scan and each deletion: a limit of 250 bytes lets exactly
+// those of 100 bytes go that it can do without.
+func TestTheSizeLimitCountsWhatIsLocalNow(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, tab *tier.Table) {
+		tab.LocalTTL, tab.LocalBytes = 0, tier.Limit{Set: true, Value: 250}
+	}))
+	copyClosed := func(bases ...tier.Offset) {
+		t.Helper()
+		for _, base := range bases {
+			r.copied(tier.Position(base/10), base+10)
+		}
+	}
+	bases := func(d Delete) (out []tier.Offset) {
+		for _, c := range d.Segments {
+			out = append(out, c.Segment.Base)
+		}
+		return out
+	}
+	r.seen(seg(0), seg(10), seg(20), seg(30), tail(40))
+	r.opened(0)
+	copyClosed(0, 10, 20, 30)
+	if got := bases(r.deleted()); !slices.Equal(got, []tier.Offset{0}) {
+		t.Fatalf("of 500 bytes %v go first; want 0, the first that was copied", got)
+	}
+	if got := bases(r.deleted()); !slices.Equal(got, []tier.Offset{10}) {
+		t.Fatalf("of 400 bytes %v go, want 10", got)
+	}
+	r.none()
+	r.seen(seg(20), seg(30), seg(40), tail(50))
+	copyClosed(40)
+	if got := bases(r.deleted()); !slices.Equal(got, []tier.Offset{20}) {
+		t.Fatalf("of 400 bytes after a scan %v go, want 20", got)
+	}
+	r.none()
 }
 
 // Pulsar 13219: a source segment vanished during its upload. It is a normal race.

@@ -126,15 +126,14 @@ type Resolve struct {
 }
 
 // Delete deletes the oldest local segments of a log, in order, until one is kept. Durable sub-steps
-// for each: audit record, drop (rename, fsync, unlink, fsync), audit outcome, LocalDeleted.
+// for each: audit record, drop (rename, fsync, unlink, fsync), LocalDeleted, audit outcome.
 type Delete struct {
 	ID       EffectID
 	Log      tier.LogID
 	Source   string
 	Action   tier.Action
 	Segments []DeleteCandidate
-	Window   tier.BrakeWindow // of the table, before the first of Segments
-	Remote   Extent           // of the log, for the policies
+	Remote   Extent // of the log, for the policies
 }
 
 // DeleteCandidate is a local segment with the position of its copy. Copied is false where there is
@@ -215,7 +214,6 @@ type Expire struct {
 	Log      tier.LogID
 	Source   string
 	Segments []RemoteCandidate
-	Window   tier.BrakeWindow // of the table, before the first of Segments
 	Remote   Extent
 }
 
@@ -372,7 +370,8 @@ type Failed struct {
 	Attempt    *tier.Attempt     // of unknown outcome, if any: it is resolved by looking
 }
 
-// Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any.
+// Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any. Window is
+// the brake's window of the table as it is durable now.
 type Deleted struct {
 	Gone     []tier.LocalSegment
 	Window   tier.BrakeWindow

@@ -37,7 +37,8 @@ type logIndex struct {
 	hw          tier.Offset
 	hasHW       bool
 	problems    []tier.Problem
-	local       []tier.LocalSegment // ascending by base
+	local       []tier.LocalSegment // ascending by base, and by next
+	localBytes  int64               // of local, summed up
 	states      []segmentState
 	cursor      int           // every segment below it is copied
 	remote      []tier.Remote // ascending by base, then position
@@ -141,10 +142,11 @@ func (l *logIndex) look(s tier.Scan) {
 // segment counts as copied only if base and identity are those of a recorded copy.
 func (l *logIndex) reindex() {
 	l.states = slices.Grow(l.states[:0], len(l.local))[:len(l.local)]
-	l.cursor = 0
+	l.cursor, l.localBytes = 0, 0
 	r := 0
 	for i := range l.local {
 		s := &l.local[i]
+		l.localBytes += s.Bytes
 		for r < len(l.remote) && l.remote[r].Base < s.Base {
 			r++
 		}
@@ -228,13 +230,4 @@ func (l *logIndex) addRemote(r tier.Remote) {
 		return
 	}
 	l.remote = slices.Insert(l.remote, i, r)
-}
-
-// localBytes sums what lies on local disk from segment i on.
-func (l *logIndex) localBytes(i int) int64 {
-	var n int64
-	for ; i < len(l.local); i++ {
-		n += l.local[i].Bytes
-	}
-	return n
 }

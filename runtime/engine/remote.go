@@ -152,7 +152,7 @@ func (e *Engine) remoteDue(l *logIndex, t *tableIndex, r *tier.Remote, bytes int
 func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 	brake := e.settings.Brake
 	window := t.state.Window.At(e.now, brake.Per)
-	f := Expire{Log: l.id, Source: l.source, Window: window, Remote: l.remoteExtent()}
+	f := Expire{Log: l.id, Source: l.source, Remote: l.remoteExtent()}
 	after, bytes, braked := window, l.remoteExtent().Bytes, false
 	last := len(l.remote) - 1
 	for i := range l.remote {

@@ -71,7 +71,7 @@ func (e *Engine) overdue(l *logIndex) (x Extent, since tier.Time) {
 		return x, 0
 	}
 	t := e.table(l.id.Table)
-	bytes := l.localBytes(0)
+	bytes := l.localBytes
 	for i := range l.local {
 		if l.states[i] != copied || !l.local[i].Closed() {
 			break

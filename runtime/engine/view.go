@@ -275,7 +275,7 @@ func (e *Engine) whyLocal(l *logIndex, i int) []tier.Reason {
 		}
 		return out
 	}
-	switch at := e.worthAsking(l, t, i, l.localBytes(i)); {
+	switch at := e.worthAsking(l, t, i, l.localBytes); {
 	case at == never:
 		return one(tier.CodeRetainForever, 0, "no limit is set for local segments")
 	case at > e.now && t.state.State != tier.Enabled:

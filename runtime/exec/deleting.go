@@ -15,8 +15,8 @@ import (
 //  1. fresh facts: directory, files, ledger, manifest entry, objects; guard and policies; the permit
 //  2. audit: the intent
 //  3. source: rename into the trash, fsync, compare, unlink, fsync
-//  4. audit: the outcome
-//  5. ledger: LocalDeleted
+//  4. ledger: LocalDeleted
+//  5. audit: the outcome
 //
 // A stop after 2 leaves an intent without an outcome, which the next start resolves by looking.
 func (x *Executor) delete(ctx context.Context, f engine.Delete) (engine.Result, error) {
@@ -24,51 +24,49 @@ func (x *Executor) delete(ctx context.Context, f engine.Delete) (engine.Result, 
 	if err != nil {
 		return failure(tier.CodeSourceVanished, "%v", err), nil
 	}
-	done := engine.Deleted{Window: f.Window}
-	for _, c := range f.Segments {
-		window, kept, err := x.deleteOne(ctx, src, f, c, done.Window)
-		if err != nil {
-			return nil, err
+	done := engine.Deleted{}
+	done.Kept, err = x.resolveLeft(ctx, f)
+	for i := 0; err == nil && done.Kept == nil && i < len(f.Segments); i++ {
+		done.Kept, err = x.deleteOne(ctx, src, f, f.Segments[i])
+		if done.Kept == nil {
+			done.Gone = append(done.Gone, f.Segments[i].Segment)
 		}
-		if kept != nil {
-			done.Kept = kept
-			break
-		}
-		done.Window = window
-		done.Gone = append(done.Gone, c.Segment)
+	}
+	if err != nil {
+		return nil, err
 	}
 	state, _ := x.c.Ledger.Log(f.Log)
 	done.LogStart, done.Next = state.LogStart, state.Next
+	done.Window = x.c.Ledger.Table(f.Log.Table).Window
 	return done, nil
 }
 
 // deleteOne asks about one segment and deletes it if it may go. Where kept is not nil it stayed.
 func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
-	c engine.DeleteCandidate, before tier.BrakeWindow) (tier.BrakeWindow, *engine.Kept, error) {
-	keep := func(code tier.Code, format string, args ...any) (tier.BrakeWindow, *engine.Kept, error) {
+	c engine.DeleteCandidate) (*engine.Kept, error) {
+	keep := func(code tier.Code, format string, args ...any) (*engine.Kept, error) {
 		r := tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}
-		return before, &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{r}}, nil
+		return &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{r}}, nil
 	}
 	g := x.c.Generation()
-	facts, cp, err := x.facts(ctx, g, src, f, c, before)
+	facts, cp, err := x.facts(ctx, g, src, f, c)
 	if err != nil {
-		return before, nil, err
+		return nil, err
 	}
 	permit, verdict := g.Gate.Ask(ctx, facts)
 	if !verdict.Delete {
-		return before, &engine.Kept{Segment: c.Segment, Reasons: verdict.Reasons,
+		return &engine.Kept{Segment: c.Segment, Reasons: verdict.Reasons,
 			Due: verdict.Due}, nil
 	}
-	// Whoever gave up waiting for this call must not find a segment gone later.
 	if err := ctx.Err(); err != nil {
-		return keep(tier.CodeUnknownOutcome, "given up before anything was deleted: %v", err)
+		return keep(tier.CodeRetry, "%v: %v", errGivenUp, err)
 	}
 	if facts.Log.State != tier.Enabled && f.Remote.Segments == 0 {
 		// No copy is left of what goes: the log's start moves first, durably, where readers look.
 		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: facts.Seg.Range.Next,
 			Cause: tier.MoveExpired, At: x.c.Now()})
 		if err != nil {
-			return before, nil, err
+			return nil, err
 		}
 		if failed, ok := r.(engine.Failed); ok {
 			return keep(failed.Reason.Code, "%s", failed.Reason.Text)
@@ -79,38 +77,68 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
 	}
 	seq, err := x.c.Audit.Intend(ctx, announced)
-	if err != nil {
-		if errors.Is(err, ErrRefused) {
-			return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
-		}
-		return before, nil, fmt.Errorf("audit: %w", err)
+	if errors.Is(err, ErrRefused) {
+		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
 	}
-	dropErr := src.Drop(context.WithoutCancel(ctx), permit, facts.Target())
-	outcome := tier.Outcome{Result: tier.OutcomeDeleted, At: x.c.Now()}
-	switch {
-	case dropErr == nil:
-	case errors.Is(dropErr, ErrChanged):
-		outcome.Result, outcome.Text = tier.OutcomeKept, dropErr.Error()
-	default:
-		outcome.Result, outcome.Text = tier.OutcomeUnknown, dropErr.Error()
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	dropErr := dropUnlessGivenUp(ctx, src, permit, facts.Target())
+	outcome := x.ended(context.WithoutCancel(ctx), src, facts.Target(), dropErr)
+	if outcome.Result == tier.OutcomeDeleted {
+		err := x.recordDeleted(ctx, f.Log, facts.Seg.Range, facts.Seg.Bytes, facts.Safety.Window)
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := x.c.Audit.Conclude(ctx, seq, outcome); err != nil {
-		return before, nil, fmt.Errorf("audit: %w", err)
+		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if dropErr != nil {
-		r := classify(dropErr, tier.CodeUnknownOutcome)
-		return before, &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{r}}, nil
+	if outcome.Result == tier.OutcomeDeleted {
+		return nil, nil
 	}
-	after := before.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
-	_, err = x.append(ctx, tier.LocalDeleted{Log: f.Log, Range: facts.Seg.Range,
-		Bytes: facts.Seg.Bytes, At: x.c.Now(), Window: after})
-	if err != nil {
-		if errors.Is(err, ErrRefused) {
-			return before, nil, fmt.Errorf("ledger: %w", err)
+	code := tier.CodeRetry
+	if outcome.Result == tier.OutcomeUnknown {
+		code = tier.CodeUnknownOutcome
+	}
+	r := classify(dropErr, code)
+	return &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{r}}, nil
+}
+
+// errGivenUp: whoever asked for the deletion waits for it no more.
+var errGivenUp = errors.New("given up before anything was deleted")
+
+// dropUnlessGivenUp drops the segment. Whoever gave up waiting for this call must not find a segment
+// gone later; but a drop that has begun goes on to its end, because half of one is no better.
+func dropUnlessGivenUp(ctx context.Context, src Source, p gate.Permit, t gate.Target) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errGivenUp, err)
+	}
+	return src.Drop(context.WithoutCancel(ctx), p, t)
+}
+
+// ended tells how a drop ended that returned err. Where the error does not say that nothing was
+// removed, a look does; only where that cannot tell either does the outcome stay unknown.
+func (x *Executor) ended(ctx context.Context, src Source, t gate.Target, err error) tier.Outcome {
+	out := tier.Outcome{Result: tier.OutcomeDeleted, At: x.c.Now()}
+	if err == nil {
+		return out
+	}
+	out.Result, out.Text = tier.OutcomeUnknown, err.Error()
+	for _, harmless := range []error{ErrChanged, ErrVanished, errGivenUp} {
+		if errors.Is(err, harmless) {
+			out.Result = tier.OutcomeKept
+			return out
 		}
-		return before, nil, fatal(err)
 	}
-	return after, nil, nil
+	gone, known := looked(ctx, src, t.Log, t.Range.Base)
+	switch {
+	case known && gone:
+		out.Result = tier.OutcomeDeleted
+	case known:
+		out.Result = tier.OutcomeKept
+	}
+	return out
 }
 
 // deletionOf is what the audit log is told: enough to ask the policies again years later.

@@ -53,11 +53,13 @@ type Executor struct {
 
 	mu       sync.Mutex
 	attempts map[engine.EffectID]tier.Attempt // under way by now
+	left     map[tier.LogID][]tier.Intent     // of before the start, and not resolved yet
 }
 
 // New returns an executor.
 func New(c Config) *Executor {
-	return &Executor{c: c, attempts: map[engine.EffectID]tier.Attempt{}}
+	return &Executor{c: c, attempts: map[engine.EffectID]tier.Attempt{},
+		left: map[tier.LogID][]tier.Intent{}}
 }
 
 // Do performs one effect. Canceling ctx stops it at the next sub-step; what it left is resolved by

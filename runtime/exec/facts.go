@@ -19,7 +19,7 @@ func (x *Executor) Explain(ctx context.Context, f engine.Delete,
 		return gate.Verdict{}, err
 	}
 	g := x.c.Generation()
-	facts, _, err := x.facts(ctx, g, src, f, c, f.Window)
+	facts, _, err := x.facts(ctx, g, src, f, c)
 	if err != nil {
 		return gate.Verdict{}, err
 	}
@@ -30,7 +30,7 @@ func (x *Executor) Explain(ctx context.Context, f engine.Delete,
 // facts looks at everything that guard and policies may know of the candidate, now. What cannot be
 // learnt stays unknown, which the guard takes for no. The error is one that ends the process.
 func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engine.Delete,
-	c engine.DeleteCandidate, before tier.BrakeWindow) (*gate.Facts, tier.Copy, error) {
+	c engine.DeleteCandidate) (*gate.Facts, tier.Copy, error) {
 	now := x.c.Now()
 	table, governed := g.Table(f.Log.Table)
 	state, _ := x.c.Ledger.Log(f.Log)
@@ -49,7 +49,7 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 		facts.Safety.Remote.Clocks, facts.Safety.Remote.Clock = g.Clocks(ctx)
 	}
 	x.lookAtSource(ctx, src, facts, c)
-	facts.Safety.Window = before.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
+	facts.Safety.Window = durable.Window.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 	cp, err := x.prove(ctx, src, facts, c)
 	return facts, cp, err
 }

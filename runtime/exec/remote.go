@@ -74,7 +74,7 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 	state, _ := x.c.Ledger.Log(f.Log)
 	knows, why := x.ledgerKnows(ctx, f.Log, state)
 	m := tier.StartMoved{Log: f.Log, Start: state.LogStart, Cause: tier.MoveExpired, At: x.c.Now(),
-		Window: f.Window}
+		Window: x.c.Ledger.Table(f.Log.Table).Window}
 	var kept *engine.KeptRemote
 	for i, c := range f.Segments {
 		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, f.Remote)

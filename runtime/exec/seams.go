@@ -60,6 +60,9 @@ type Source interface {
 	// spends the permit. It is done only if the file with the records is still target.File. A nil
 	// error means that the names are durably gone.
 	Drop(ctx context.Context, p gate.Permit, target gate.Target) error
+	// Settle finishes or undoes what an interrupted Drop left of a log. An error means that it is not
+	// known what the log has.
+	Settle(ctx context.Context, id tier.LogID) error
 	// Owned tells whether tierd holds the source's lock; Yes where the layout has none.
 	Owned() tier.Truth
 	// LocalDelete is the configured way to delete.
@@ -114,4 +117,6 @@ type Audit interface {
 	Intend(ctx context.Context, d tier.Deletion) (seq uint64, err error)
 	// Conclude makes the outcome of the intended deletion seq durable.
 	Conclude(ctx context.Context, seq uint64, o tier.Outcome) error
+	// OpenIntents are the deletions without an outcome, ascending by sequence number.
+	OpenIntents() []tier.Intent
 }

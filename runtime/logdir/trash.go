@@ -171,6 +171,14 @@ func (t trash) putRight() error {
 	if errs != nil || left > 0 {
 		return errs
 	}
+	// What an earlier call did and could not sync must be durable before the trash goes: a crash that
+	// keeps only the latter would take a file with it.
+	if err := t.sync(t.dir); err != nil {
+		return err
+	}
+	if err := t.sync(t.bin()); err != nil {
+		return err
+	}
 	return t.root.RemoveDir(t.bin()) // that it is gone need not be durable: it is empty
 }
 

@@ -5,65 +5,69 @@ type Code string
 
 // The codes of reasons. They appear in status, explain, metrics and the audit record.
 const (
-	CodeActiveSegment   Code = "active-segment"                         // the segment can still grow
-	CodeHighWatermark   Code = "high-watermark"                         // not yet on every replica
-	CodeRecoveryPoint   Code = "recovery-point"                         // not yet fsynced by the source
-	CodeNotCopied       Code = "not-copied"                             // no finished copy of it
-	CodeNotProved       Code = "not-proved"                             // a copy is recorded, but could not be shown again now
-	CodeChanged         Code = "changed"                                // its content is no longer what was copied
-	CodePrefixBlocked   Code = "prefix-blocked"                         // an older segment has to go first
-	CodeLocalTTL        Code = "local-ttl"                              // table.log.local-ttl
-	CodeTTL             Code = "ttl"                                    // table.log.ttl
-	CodeLocalBytes      Code = "local-bytes"                            // table.log.local-bytes
-	CodeBytes           Code = "bytes"                                  // table.log.bytes
-	CodeLocalSegments   Code = "local-segments"                         // table.log.tiered.local-segments
-	CodeRetainForever   Code = "retain-for-ever"                        // no limit is set
-	CodeQuarantined     Code = "quarantined"                            // damaged; blocks its own log
-	CodeCompacted       Code = "compacted"                              // compacted logs are not tiered
-	CodeDenied          Code = "denied"                                 // a policy denied it
-	CodePolicyError     Code = "policy-error"                           // a policy failed, timed out or gave no answer
-	CodeExpire          Code = "expire"                                 // a policy asked for it
-	CodeBrake           Code = "brake"                                  // limits.max_delete_* reached
-	CodePaused          Code = "paused"                                 // by the pause file or the brake
-	CodeNoDelete        Code = "no-delete"                              // started with --no-delete
-	CodePolicyAge       Code = "policy-age"                             // the policies are older than policies.max_policy_age
-	CodeLocalDelete     Code = "local-delete"                           // the source's local_delete is never
-	CodeSourceVanished  Code = "source-vanished"                        // the source's directory is gone or empty
-	CodeSourceUnread    Code = "source-unread"                          // the source could not be read whole
-	CodeSourceInUse     Code = "source-in-use"                          // another process holds the directory's lock
-	CodeDuplicateLog    Code = "duplicate-log"                          // one id in two places: both are frozen
-	CodeIncarnation     Code = "recreated"                              // the log was recreated under the same name
-	CodeBadName         Code = "bad-name"                               // a file name carries no base offset
-	CodeDuplicateBase   Code = "duplicate-base"                         // two files claim the same base
-	CodeNotRegular      Code = "not-regular"                            // a link, a directory or a device
-	CodeUnreadable      Code = "unreadable"                             // permission or IO
-	CodeHole            Code = "hole"                                   // offsets in neither tier
-	CodeStoreError      Code = "store-error"                            // the object store failed or was not reached
-	CodeStoreLost       Code = "store-lost"                             // the store no longer has what it had
-	CodeUnknownOutcome  Code = "unknown-outcome"                        // a call was abandoned; being resolved by looking
-	CodeTierState       Code = "tier-state"                             // the table's tier state does not allow it
-	CodeTierEpoch       Code = "tier-epoch"                             // of another tier epoch
-	CodeClock           Code = "clock"                                  // the clocks cannot be trusted now
-	CodeAudit           Code = "audit"                                  // the audit record could not be written
-	CodeAllowed         Code = "allowed"                                // nothing speaks against it
-	CodeDamaged         Code = "damaged"                                // a batch or checksum is wrong
-	CodeVanished        Code = "vanished"                               // it went away while it was worked on
-	CodeIndexMismatch   Code = "index-mismatch"                         // an index does not fit its log
-	CodeLineage         Code = "lineage"                                // leader epochs disagree with what was copied
-	CodeRetry           Code = "retry"                                  // tried again later
-	CodeFrozen          Code = "frozen"                                 // no configuration entry governs the table any more
-	CodeDisablement     Code = "TIERED_STORAGE_DISABLEMENT_IN_PROGRESS" // as KIP-950 calls it
-	CodeGrace           Code = "remote-delete-grace"                    // readers get time to finish
-	CodeLedgerStale     Code = "ledger-stale"                           // manifests know more than it
-	CodeTieringDisabled Code = "tiering-disabled"                       // the table is not tiered
+	CodeActiveSegment  Code = "active-segment"      // the segment can still grow
+	CodeHighWatermark  Code = "high-watermark"      // not yet on every replica
+	CodeRecoveryPoint  Code = "recovery-point"      // not yet fsynced by the source
+	CodeNotCopied      Code = "not-copied"          // no finished copy of it
+	CodeNotProved      Code = "not-proved"          // a copy is recorded, but could not be shown again now
+	CodeChanged        Code = "changed"             // its content is no longer what was copied
+	CodePrefixBlocked  Code = "prefix-blocked"      // an older segment has to go first
+	CodeLocalTTL       Code = "local-ttl"           // table.log.local-ttl
+	CodeTTL            Code = "ttl"                 // table.log.ttl
+	CodeLocalBytes     Code = "local-bytes"         // table.log.local-bytes
+	CodeBytes          Code = "bytes"               // table.log.bytes
+	CodeLocalSegments  Code = "local-segments"      // table.log.tiered.local-segments
+	CodeRetainForever  Code = "retain-for-ever"     // no limit is set
+	CodeQuarantined    Code = "quarantined"         // damaged; blocks its own log
+	CodeCompacted      Code = "compacted"           // compacted logs are not tiered
+	CodeDenied         Code = "denied"              // a policy denied it
+	CodePolicyError    Code = "policy-error"        // a policy failed, timed out or gave no answer
+	CodeExpire         Code = "expire"              // a policy asked for it
+	CodeFactUnknown    Code = "fact-unknown"        // a policy needs a fact that is not known now
+	CodeBrake          Code = "brake"               // limits.max_delete_* reached
+	CodePaused         Code = "paused"              // by the pause file or the brake
+	CodeNoDelete       Code = "no-delete"           // started with --no-delete
+	CodePolicyAge      Code = "policy-age"          // the policies are older than policies.max_policy_age
+	CodeLocalDelete    Code = "local-delete"        // the source's local_delete is never
+	CodeSourceVanished Code = "source-vanished"     // the source's directory is gone or empty
+	CodeSourceUnread   Code = "source-unread"       // the source could not be read whole
+	CodeSourceInUse    Code = "source-in-use"       // another process holds the directory's lock
+	CodeDuplicateLog   Code = "duplicate-log"       // one id in two places: both are frozen
+	CodeIncarnation    Code = "recreated"           // the log was recreated under the same name
+	CodeBadName        Code = "bad-name"            // a file name carries no base offset
+	CodeDuplicateBase  Code = "duplicate-base"      // two files claim the same base
+	CodeNotRegular     Code = "not-regular"         // a link, a directory or a device
+	CodeUnreadable     Code = "unreadable"          // permission or IO
+	CodeHole           Code = "hole"                // offsets in neither tier
+	CodeStoreError     Code = "store-error"         // the object store failed or was not reached
+	CodeStoreLost      Code = "store-lost"          // the store no longer has what it had
+	CodeUnknownOutcome Code = "unknown-outcome"     // a call was abandoned; being resolved by looking
+	CodeTierState      Code = "tier-state"          // the table's tier state does not allow it
+	CodeTierEpoch      Code = "tier-epoch"          // of another tier epoch
+	CodeClock          Code = "clock"               // the clocks cannot be trusted now
+	CodeAudit          Code = "audit"               // the audit record could not be written
+	CodeAllowed        Code = "allowed"             // nothing speaks against it
+	CodeDamaged        Code = "damaged"             // a batch or checksum is wrong
+	CodeVanished       Code = "vanished"            // it went away while it was worked on
+	CodeIndexMismatch  Code = "index-mismatch"      // an index does not fit its log
+	CodeLineage        Code = "lineage"             // leader epochs disagree with what was copied
+	CodeRetry          Code = "retry"               // tried again later
+	CodeFrozen         Code = "frozen"              // no configuration entry governs the table any more
+	CodeGrace          Code = "remote-delete-grace" // readers get time to finish
+	CodeLedgerStale    Code = "ledger-stale"        // manifests know more than it
+	// CodeDisablement is what KIP-950 calls it.
+	CodeDisablement     Code = "TIERED_STORAGE_DISABLEMENT_IN_PROGRESS"
+	CodeTieringDisabled Code = "tiering-disabled" // the table is not tiered
 )
 
 // Reason says why something is as it is: a stable code, a sentence for people, the deciding rule
-// as file:line where a policy decided, and when it will be asked again, if that is known.
+// as file:line where a policy decided, with the title that its author gave it, and when it will be
+// asked again, if that is known.
 type Reason struct {
 	Code  Code   `json:"code"`
 	Text  string `json:"text"`
 	Rule  string `json:"rule,omitempty"`
+	Title string `json:"-"` // records name the rule; its title may be read there
 	Until Time   `json:"-"`
 }
 

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"path"
 	"slices"
@@ -121,7 +122,7 @@ func (f *memFile) Sync() error {
 		}
 		return nil
 	})
-	if !reached {
+	if !reached && !errors.Is(err, ErrCrashed) {
 		f.fs.mu.Lock()
 		defer f.fs.mu.Unlock()
 		f.node.syncBroken = true

@@ -14,6 +14,9 @@
 // end must come by: at function entries and loop heads, and at operations over a length. Between
 // two comparisons it can fall by no more than the size of one function, so it never wraps.
 //
+// Within a function the fuel is in a local, which engines keep in a register: it goes to the global
+// before each call and comes back after it.
+//
 // The host sets both globals before each call and reads them after. It finds them by the export
 // names in Metered, which are chosen so that they clash with no export of the module.
 //

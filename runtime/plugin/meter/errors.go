@@ -22,5 +22,6 @@ type UnsupportedError struct {
 
 // Error implements error.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("the module uses %s, which tierd does not run; compile it without", e.Proposal)
+	return fmt.Sprintf("the module uses %s, which tierd does not run; compile it without",
+		e.Proposal)
 }

@@ -187,6 +187,8 @@ const (
 	charge editKind = iota // subtract cost
 	check                  // subtract cost and trap below zero
 	length                 // subtract in proportion to the i32 on top of the stack, which stays
+	spill                  // before a call: the fuel goes into its global
+	reload                 // after a call: what the callee left of it comes back
 	leave                  // a return, turned into a branch to the end
 )
 
@@ -289,7 +291,10 @@ func (p *planner) instr(in *instr) {
 	case opUnreachable:
 		p.current = noBlock
 	case opCall, opCallIndirect:
-		p.calls = true
+		if p.calls = true; p.live() {
+			p.edits = append(p.edits, edit{pos: in.start, kind: spill},
+				edit{pos: in.end, kind: reload})
+		}
 	case opMemoryGrow:
 		p.length(in, fuelPerPageShift)
 	case opPrefix:
@@ -333,49 +338,47 @@ func (rw *rewriter) function(i int) ([]byte, error) {
 		return nil, err
 	}
 	locals := len(t.Params) + int(b.locals)
-	e := emitter{rw: rw, scratch64: locals, scratch32: locals + 1}
+	e := emitter{rw: rw, fuelLocal: locals, scratch: locals + 1}
 	e.locals(b, p.bulk)
-	frame := int64(max(minFrameSlots, locals+len(b.code)/8))
-	p.entry += 1 + int64(locals/16) // locals are set to zero
+	frame := int64(0)
 	if p.calls {
-		e.enter(p.entry, frame)
-		e.op(opBlock)
-		e.blockType(t.Results)
-	} else {
-		e.subtract(p.entry)
-		e.trapBelowZero()
+		frame = int64(max(minFrameSlots, locals+len(b.code)/8))
 	}
+	p.entry += 1 + int64(locals/16) // locals are set to zero
+	e.enter(p.entry, frame, t.Results)
 	at := b.instrs
 	for _, d := range p.edits {
 		e.b = append(e.b, b.code[at:d.pos]...)
-		at = d.pos
+		at = d.pos + d.replaced
 		switch d.kind {
 		case charge:
 			e.charge(d.cost)
 		case check:
-			e.subtract(d.cost)
+			e.charge(d.cost)
 			e.trapBelowZero()
 		case length:
 			e.length(d.shift)
+		case spill:
+			e.spill()
+		case reload:
+			e.reload()
 		case leave:
-			if p.calls {
-				at += d.replaced
-				e.op1(opBr, d.depth)
-			}
+			e.op1(opBr, d.depth)
 		}
 	}
 	e.b = append(e.b, b.code[at:]...)
-	if p.calls {
-		e.leave(frame)
-	}
+	e.leave(frame)
 	return e.b, nil
 }
 
-// emitter writes the code that counts.
+// emitter writes the code that counts. Within a function the fuel is in a local, which engines keep
+// in a register; the global has it during calls and when the function is left, also by a trap for
+// want of it.
 type emitter struct {
 	writer
-	rw                   *rewriter
-	scratch64, scratch32 int // local indices
+	rw        *rewriter
+	fuelLocal int // an i64
+	scratch   int // an i32, if there are operations over a length
 }
 
 // locals writes the declarations of the function's locals with one i64 more, and one i32 if there
@@ -395,63 +398,81 @@ func (e *emitter) locals(b *body, bulk bool) {
 	}
 }
 
+// enter takes fuel, and stack for the frame, and begins the block that the function's own code
+// stands in, so that leave has one place to stand: a branch out of the function is one out of the
+// block.
+func (e *emitter) enter(cost, frame int64, results []ValueType) {
+	e.reload()
+	e.charge(cost)
+	if frame > 0 {
+		e.op1(opGlobalGet, e.rw.stack)
+		e.i64(frame)
+		e.op(opI64Sub)
+		e.op1(opGlobalSet, e.rw.stack)
+		// The sign of an OR of two numbers is negative if one of them is.
+		e.op1(opGlobalGet, e.rw.stack)
+		e.op1(opLocalGet, e.fuelLocal)
+		e.op(opI64Or)
+		e.trapIfNegative()
+	} else {
+		e.trapBelowZero()
+	}
+	e.op(opBlock)
+	e.blockType(results)
+}
+
+// leave gives the stack back. The original code, up to and including the end of its block, has
+// been written.
+func (e *emitter) leave(frame int64) {
+	e.spill()
+	if frame > 0 {
+		e.op1(opGlobalGet, e.rw.stack)
+		e.i64(frame)
+		e.op(opI64Add)
+		e.op1(opGlobalSet, e.rw.stack)
+	}
+	e.op(opEnd)
+}
+
+func (e *emitter) spill() {
+	e.op1(opLocalGet, e.fuelLocal)
+	e.op1(opGlobalSet, e.rw.fuel)
+}
+
+func (e *emitter) reload() {
+	e.op1(opGlobalGet, e.rw.fuel)
+	e.op1(opLocalSet, e.fuelLocal)
+}
+
 // charge: fuel -= cost.
 func (e *emitter) charge(cost int64) {
 	if cost == 0 {
 		return
 	}
-	e.op1(opGlobalGet, e.rw.fuel)
+	e.op1(opLocalGet, e.fuelLocal)
 	e.i64(cost)
 	e.op(opI64Sub)
-	e.op1(opGlobalSet, e.rw.fuel)
+	e.op1(opLocalSet, e.fuelLocal)
 }
 
-// subtract: fuel -= cost, and the fuel left is in the scratch local.
-func (e *emitter) subtract(cost int64) {
-	e.op1(opGlobalGet, e.rw.fuel)
-	e.i64(cost)
-	e.op(opI64Sub)
-	e.op1(opLocalTee, e.scratch64)
-	e.op1(opGlobalSet, e.rw.fuel)
-}
-
-// trapBelowZero traps if the scratch local is negative.
 func (e *emitter) trapBelowZero() {
-	e.op1(opLocalGet, e.scratch64)
-	e.i64(0)
-	e.op(opI64LtS, opIf, typeEmpty, opUnreachable, opEnd)
+	e.op1(opLocalGet, e.fuelLocal)
+	e.trapIfNegative()
 }
 
-// enter takes fuel and stack, and traps if either is below zero: the sign of an OR of two numbers
-// is negative if one of them is.
-func (e *emitter) enter(cost, frame int64) {
-	e.subtract(cost)
-	e.op1(opGlobalGet, e.rw.stack)
-	e.i64(frame)
-	e.op(opI64Sub)
-	e.op1(opGlobalSet, e.rw.stack)
-	e.op1(opGlobalGet, e.rw.stack)
-	e.op1(opLocalGet, e.scratch64)
-	e.op(opI64Or)
+// trapIfNegative traps if the i64 on top of the stack is below zero, and takes it away.
+func (e *emitter) trapIfNegative() {
 	e.i64(0)
-	e.op(opI64LtS, opIf, typeEmpty, opUnreachable, opEnd)
-}
-
-// leave gives the stack back. The original code, up to and including the end of the block that
-// wraps it, has been written.
-func (e *emitter) leave(frame int64) {
-	e.op1(opGlobalGet, e.rw.stack)
-	e.i64(frame)
-	e.op(opI64Add)
-	e.op1(opGlobalSet, e.rw.stack)
-	e.op(opEnd)
+	e.op(opI64LtS, opIf, typeEmpty)
+	e.spill()
+	e.op(opUnreachable, opEnd)
 }
 
 // length takes fuel for the i32 on top of the stack, and leaves it there.
 func (e *emitter) length(shift int) {
-	e.op1(opLocalTee, e.scratch32)
-	e.op1(opGlobalGet, e.rw.fuel)
-	e.op1(opLocalGet, e.scratch32)
+	e.op1(opLocalTee, e.scratch)
+	e.op1(opLocalGet, e.fuelLocal)
+	e.op1(opLocalGet, e.scratch)
 	e.op(opI64ExtendU)
 	if shift > 0 {
 		e.i64(int64(shift))
@@ -461,8 +482,7 @@ func (e *emitter) length(shift int) {
 		e.op(opI64ShrU)
 	}
 	e.op(opI64Sub)
-	e.op1(opLocalTee, e.scratch64)
-	e.op1(opGlobalSet, e.rw.fuel)
+	e.op1(opLocalSet, e.fuelLocal)
 	e.trapBelowZero()
 }
 

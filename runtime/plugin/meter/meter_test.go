@@ -44,7 +44,8 @@ func TestFuelCountsInstructions(t *testing.T) {
 			asm.I32Const(1), asm.I32Const(2), asm.I32Add, asm.End), 1, 7, 1 + 2 + 1},
 		{"else", one(asm.LocalGet(0), asm.If(asm.I32), asm.I32Const(7), asm.Nop, asm.Else,
 			asm.I32Const(1), asm.I32Const(2), asm.I32Add, asm.End), 0, 3, 1 + 2 + 3},
-		{"if without else", one(asm.LocalGet(0), asm.If(asm.Empty), asm.I32Const(9), asm.LocalSet(0),
+		{"if without else", one(asm.LocalGet(0), asm.If(asm.Empty), asm.I32Const(9),
+			asm.LocalSet(0),
 			asm.End, asm.LocalGet(0)), 0, 0, 1 + 2 + 1},
 		{"loop of none", one(append(countdown(), asm.LocalGet(0))...), 0, 0, 1 + 3 + 1},
 		{"loop of ten", one(append(countdown(), asm.LocalGet(0))...), 10, 0, 1 + 10*(3+5) + 3 + 1},
@@ -101,7 +102,8 @@ func TestEndlessProgramsEnd(t *testing.T) {
 	recursive := func() []byte {
 		var m asm.Module
 		i := asm.Types(asm.I32)
-		m.ExportFunc("f", m.Func(i, i, nil, asm.LocalGet(0), asm.Call(0), asm.I32Const(1), asm.I32Add))
+		m.ExportFunc("f", m.Func(i, i, nil, asm.LocalGet(0), asm.Call(0), asm.I32Const(1),
+			asm.I32Add))
 		return m.Bytes()
 	}
 	indirect := func() []byte {
@@ -133,7 +135,8 @@ func TestEndlessProgramsEnd(t *testing.T) {
 		{"a loop by table", one(asm.Loop(asm.Empty), asm.I32Const(0), asm.BrTable(0, 0), asm.End,
 			asm.Unreachable), 0, false},
 		{"filling 64 KiB for ever", one(asm.Loop(asm.Empty), asm.I32Const(0), asm.I32Const(1),
-			asm.I32Const(65536), asm.Prefixed(11, 0), asm.Br(0), asm.End, asm.Unreachable), 0, false},
+			asm.I32Const(65536), asm.Prefixed(11, 0), asm.Br(0), asm.End, asm.Unreachable), 0,
+			false},
 		{"growing for ever", one(asm.Loop(asm.Empty), asm.I32Const(1), asm.MemoryGrow, 0, asm.Drop,
 			asm.Br(0), asm.End, asm.Unreachable), 0, false},
 		{"recursion", recursive(), 0, true},

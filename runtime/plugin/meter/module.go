@@ -227,7 +227,8 @@ func (m *Module) section(s section) error {
 		}
 	case secExport:
 		for range r.count(3) {
-			m.Exports = append(m.Exports, Export{Name: r.name(), Kind: Kind(r.u8()), Index: r.u32()})
+			m.Exports = append(m.Exports, Export{Name: r.name(), Kind: Kind(r.u8()),
+				Index: r.u32()})
 		}
 	case secStart:
 		start := r.u32()

@@ -245,7 +245,8 @@ func drawList(t *rapid.T, depth, loops, self, functions int) list {
 		case 6:
 			out = append(out, block{inner(1)})
 		case 7:
-			body := append(inner(1), choose{v("on"), rapid.Uint32Range(0, uint32(depth)).Draw(t, "yes")})
+			body := append(inner(1), choose{v("on"),
+				rapid.Uint32Range(0, uint32(depth)).Draw(t, "yes")})
 			out = append(out, block{append(body, inner(1)...)})
 		case 8:
 			d := decide{on: v("on"), then: inner(1)}

@@ -36,7 +36,8 @@ func TestParseSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Imports) != 1 || m.Imports[0].Module != "env" || m.Imports[0].Type.String() != "(i32) -> ()" {
+	if len(m.Imports) != 1 || m.Imports[0].Module != "env" ||
+		m.Imports[0].Type.String() != "(i32) -> ()" {
 		t.Errorf("imports %+v", m.Imports)
 	}
 	if len(m.Exports) != 2 || m.Exports[0].Type.String() != "(i32) -> (i32)" ||
@@ -120,17 +121,22 @@ func TestRefused(t *testing.T) {
 		{"text", []byte("(module)"), meter.ErrNotModule},
 		{"header cut short", header[:6], meter.ErrNotModule},
 		{"another version", []byte{0, 'a', 's', 'm', 2, 0, 0, 0}, meter.ErrNotModule},
-		{"too many bytes", append(header, make([]byte, meter.MaxModuleBytes)...), meter.ErrTooLarge},
+		{"too many bytes", append(header, make([]byte, meter.MaxModuleBytes)...),
+			meter.ErrTooLarge},
 		{"unknown section", section(14), meter.ErrMalformed},
 		{"section cut short", asm.Code(header, 1, 5, 0), meter.ErrMalformed},
 		{"section twice", asm.Code(section(1, 0), byte(1), byte(1), byte(0)), meter.ErrMalformed},
-		{"sections out of order", asm.Code(section(3, 0), byte(1), byte(1), byte(0)), meter.ErrMalformed},
+		{"sections out of order", asm.Code(section(3, 0), byte(1), byte(1), byte(0)),
+			meter.ErrMalformed},
 		{"bytes after a section", section(1, 0, 0), meter.ErrMalformed},
 		{"4 billion types", section(1, huge...), meter.ErrMalformed},
 		{"4 billion parameters", section(1, asm.Code(1, 0x60, huge)...), meter.ErrMalformed},
 		{"4 billion imports", section(2, huge...), meter.ErrMalformed},
 		{"4 billion functions", section(3, huge...), meter.ErrMalformed},
-		{"4 billion table entries", with(func(m *asm.Module) { m.RawTable(asm.Code(0x70, 0, huge)...) }),
+		{"4 billion table entries", with(func(m *asm.Module) {
+			m.RawTable(asm.Code(0x70, 0,
+				huge)...)
+		}),
 			meter.ErrTooLarge},
 		{"5 tables", with(func(m *asm.Module) {
 			for range 5 {
@@ -140,12 +146,14 @@ func TestRefused(t *testing.T) {
 		{"4 billion exports", section(7, huge...), meter.ErrMalformed},
 		{"4 billion elements", section(9, asm.Code(1, 1, 0, huge)...), meter.ErrMalformed},
 		{"4 billion bytes of data", section(11, asm.Code(1, 1, huge)...), meter.ErrMalformed},
-		{"4 billion bytes of code", section(10, asm.Code(1, huge, 0, 0, 0, 0)...), meter.ErrMalformed},
+		{"4 billion bytes of code", section(10, asm.Code(1, huge, 0, 0, 0, 0)...),
+			meter.ErrMalformed},
 		{"4 billion locals", with(func(m *asm.Module) {
 			m.RawFunc(nil, nil, asm.Code(1, huge, asm.I32, asm.End))
 		}), meter.ErrTooLarge},
 		{"4 billion branches", one(asm.I32Const(0), 0x0e, huge), meter.ErrMalformed},
-		{"deep nesting", one(bytes.Repeat(asm.Block(asm.Empty), meter.MaxNesting+1)), meter.ErrTooLarge},
+		{"deep nesting", one(bytes.Repeat(asm.Block(asm.Empty), meter.MaxNesting+1)),
+			meter.ErrTooLarge},
 		{"a large function", one(bytes.Repeat([]byte{asm.Nop}, meter.MaxFunctionBytes)),
 			meter.ErrTooLarge},
 		{"a branch out of the function", one(asm.Br(1)), meter.ErrMalformed},
@@ -156,7 +164,8 @@ func TestRefused(t *testing.T) {
 		{"a number of 6 bytes", one(0x20, 0x80, 0x80, 0x80, 0x80, 0x80, 0), meter.ErrMalformed},
 		{"a number over 32 bits", one(0x20, 0xff, 0xff, 0xff, 0xff, 0x7f), meter.ErrMalformed},
 		{"function without body", section(3, 1, 0), meter.ErrMalformed},
-		{"export of nothing", with(func(m *asm.Module) { m.ExportFunc("f", 3) }), meter.ErrMalformed},
+		{"export of nothing", with(func(m *asm.Module) { m.ExportFunc("f", 3) }),
+			meter.ErrMalformed},
 		{"a name that is no text", with(func(m *asm.Module) { m.ExportFunc("\xff", 0) }),
 			meter.ErrMalformed},
 	}

@@ -39,6 +39,7 @@ const (
 	I64Add      byte = 0x7c
 	I64Sub      byte = 0x7d
 	I64Mul      byte = 0x7e
+	I64DivS     byte = 0x7f
 	I64Or       byte = 0x84
 	I64Shl      byte = 0x86
 	I64ExtendU  byte = 0xad
@@ -175,7 +176,10 @@ func Types(t ...byte) []byte { return t }
 // Type returns the index of a signature.
 func (m *Module) Type(params, results []byte) uint32 {
 	sig := Code(byte(0x60), sized(params), sized(results))
-	if i := slices.IndexFunc(m.signatures, func(s []byte) bool { return slices.Equal(s, sig) }); i >= 0 {
+	if i := slices.IndexFunc(m.signatures, func(s []byte) bool {
+		return slices.Equal(s,
+			sig)
+	}); i >= 0 {
 		return uint32(i)
 	}
 	m.signatures = append(m.signatures, sig)

@@ -1,0 +1,132 @@
+package rego
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Input is what policies are asked about, in OPA's terms.
+type Input struct {
+	value  ast.Value
+	action tier.Action
+	now    tier.Time
+}
+
+// Action is the kind of deletion that is asked for.
+func (in *Input) Action() tier.Action { return in.action }
+
+// Value is the input as OPA takes it. It is for the packages below this one.
+func (in *Input) Value() ast.Value { return in.value }
+
+// ParseInput reads an input that was saved, as InputJSON writes it. path names it in errors. The
+// error is an Errors with everything in which it differs from the schema: a rule that reads a field
+// which is not there is undefined, and would answer as if the field said no.
+func ParseInput(path string, text []byte) (*Input, error) {
+	var errs Errors
+	add := func(format string, args ...any) {
+		errs = append(errs, Error{Path: path, Text: fmt.Sprintf(format, args...)})
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var document any
+	err := decoder.Decode(&document)
+	if err == nil {
+		if _, more := decoder.Token(); more != io.EOF {
+			add("more than one JSON value: want one input, as the audit record has it")
+			return nil, errs
+		}
+	}
+	if err != nil {
+		add("no JSON: %v", err)
+		return nil, errs
+	}
+	schema, _ := inputSchema()
+	schema.check("input", document, add)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	value, err := ast.InterfaceToValue(document)
+	if err != nil {
+		add("%v", err)
+		return nil, errs
+	}
+	object := document.(map[string]any)
+	now, _ := object["now_ns"].(json.Number).Int64() // the check saw to it
+	return &Input{value: value, action: tier.Action(object["action"].(string)),
+		now: tier.Time(now)}, nil
+}
+
+// check compares a JSON value, with numbers as json.Number, with the schema, and adds what differs.
+func (n *schemaNode) check(path string, v any, add func(format string, args ...any)) {
+	switch n.Type {
+	case "object":
+		object, isObject := v.(map[string]any)
+		if !isObject {
+			add("%s: want an object, got %s", path, jsonText(v))
+			return
+		}
+		n.checkFields(path, object, add)
+	case "string":
+		s, isString := v.(string)
+		if !isString {
+			add("%s: want a string, got %s", path, jsonText(v))
+		} else if len(n.Enum) > 0 && !slices.Contains(n.Enum, s) {
+			add("%s is %q%s", path, s, oneOf(s, n.Enum))
+		}
+	case "integer":
+		number, isNumber := v.(json.Number)
+		i, err := number.Int64()
+		switch {
+		case !isNumber || err != nil:
+			add("%s: want a whole number of 64 bits, got %s", path, jsonText(v))
+		case n.Minimum != nil && i < *n.Minimum:
+			add("%s: want at least %d, got %d", path, *n.Minimum, i)
+		}
+	case "boolean":
+		if _, isBool := v.(bool); !isBool {
+			add("%s: want true or false, got %s", path, jsonText(v))
+		}
+	}
+}
+
+func (n *schemaNode) checkFields(
+	path string, object map[string]any, add func(format string, args ...any),
+) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		switch field := n.Properties[name]; {
+		case field != nil:
+			field.check(path+"."+name, object[name], add)
+		case n.closed():
+			add("%s", unknownField(path, name, n.names()))
+		case n.values() != nil:
+			n.values().check(path+"."+name, object[name], add)
+		}
+	}
+	for _, name := range n.Required {
+		if _, has := object[name]; !has {
+			add("%s.%s is missing", path, name)
+		}
+	}
+}
+
+// jsonText shows a value in an error, cut where it is long.
+func jsonText(v any) string {
+	const most = 40
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%T", v)
+	}
+	if text := string(b); len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(string(b[:most]), "") + "..."
+}

@@ -1,0 +1,182 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/tierd/tierd/runtime/plugin/meter"
+)
+
+// The cache has one folder for each module, named by a key that covers the module and everything
+// that its compilation depends on:
+//
+//	<key>/metered.wasm    the rewritten module
+//	<key>/names.json      the names of the exports that the rewriting added
+//	<key>/wazero-...      what the engine compiled from it
+//	<key>/seal.json       the SHA-256 of every other file, by its slash-separated path
+//
+// The seal is written last. A folder whose files are not exactly what its seal says, be it by a
+// crash or by damage, is removed and made again: the engine is never handed what it would have to
+// find damaged itself.
+const (
+	cacheVersion = 1
+	meteredFile  = "metered.wasm"
+	namesFile    = "names.json"
+	sealFile     = "seal.json"
+	enginePath   = "github.com/tetratelabs/wazero"
+)
+
+// cacheKey names the folder of a module. It depends on the memory limit because a module that
+// asks for more is refused before it gets into the cache.
+func (c *code) cacheKey(o *Options) string {
+	engine := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == enginePath {
+				engine = d.Version
+			}
+		}
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s %s %s %d %d", cacheVersion, meter.Version,
+		ABIVersion, engine, runtime.GOARCH, c.digest, o.Engine, c.limits.MemoryPages))
+	return hex.EncodeToString(h[:])
+}
+
+// buildCached is build by way of the cache. A cache that cannot be used, on a full disk perhaps,
+// costs time and not the plugin: why it could not stands in c.cacheErr.
+func (c *code) buildCached(wasm []byte, o *Options) error {
+	dir := filepath.Join(o.CacheDir, c.cacheKey(o))
+	if n, metered, ok := openSealed(dir); ok {
+		c.names = n
+		if err := c.compile(metered, o, dir); err == nil {
+			c.cached = true
+			return nil
+		}
+	}
+	metered, err := c.prepare(wasm)
+	if err != nil {
+		return err
+	}
+	c.names = names{metered.Fuel, metered.Stack, metered.Start}
+	if c.cacheErr = c.fillCache(dir, metered.Wasm, o); c.cacheErr == nil {
+		return nil
+	}
+	return c.compile(metered.Wasm, o, "")
+}
+
+// fillCache compiles the module into a new folder and seals it.
+func (c *code) fillCache(dir string, metered []byte, o *Options) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := c.compile(metered, o, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := writeSealed(dir, c.names, metered); err != nil {
+		return errors.Join(err, c.close(), os.RemoveAll(dir))
+	}
+	return nil
+}
+
+// openSealed reads a folder if it is whole.
+func openSealed(dir string) (n names, metered []byte, ok bool) {
+	var sealed map[string]string
+	text, err := os.ReadFile(filepath.Join(dir, sealFile))
+	if err != nil || json.Unmarshal(text, &sealed) != nil {
+		return names{}, nil, false
+	}
+	files, err := digests(dir)
+	if err != nil || !maps.Equal(files, sealed) {
+		return names{}, nil, false
+	}
+	text, err = os.ReadFile(filepath.Join(dir, namesFile))
+	if err != nil || json.Unmarshal(text, &n) != nil {
+		return names{}, nil, false
+	}
+	metered, err = os.ReadFile(filepath.Join(dir, meteredFile))
+	return n, metered, err == nil
+}
+
+// writeSealed writes the metered module, and seals the folder. It need not survive a crash: what
+// is not whole is made again.
+func writeSealed(dir string, n names, metered []byte) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, namesFile), text, 0o600); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, meteredFile), metered, 0o600); err != nil {
+		return err
+	}
+	files, err := digests(dir)
+	if err != nil {
+		return err
+	}
+	if text, err = json.Marshal(files); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, sealFile), text, 0o600)
+}
+
+// digests hashes every file below dir but the seal.
+func digests(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	root := os.DirFS(dir)
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == sealFile {
+			return err
+		}
+		f, err := root.Open(path)
+		if err != nil {
+			return err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		files[path] = hex.EncodeToString(h.Sum(nil))
+		return errors.Join(err, f.Close())
+	})
+	return files, err
+}
+
+// PruneCache removes what the cache holds of modules that are not in the set. Folders that the
+// cache did not make are left alone.
+func (s *Set) PruneCache() error {
+	if s.options.CacheDir == "" {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, c := range s.codes {
+		used[c.cacheKey(&s.options)] = true
+	}
+	entries, err := os.ReadDir(s.options.CacheDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("plugin cache: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.IsDir() && !used[e.Name()] && len(e.Name()) == 2*sha256.Size &&
+			strings.Trim(e.Name(), "0123456789abcdef") == "" {
+			errs = append(errs, os.RemoveAll(filepath.Join(s.options.CacheDir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

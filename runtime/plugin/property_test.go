@@ -1,0 +1,158 @@
+package plugin
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tierd/tierd/runtime/plugin/internal/asm"
+)
+
+// contained checks that a result, whatever plugins made it, only takes away from what would be
+// copied and deleted without them, and orders all segments.
+func contained(t interface{ Errorf(string, ...any) }, r *Result, n int) {
+	if r.Len() != n {
+		t.Errorf("%d rows for %d segments", r.Len(), n)
+		return
+	}
+	rows := make([]int, n)
+	for i := range n {
+		rows[i] = i
+		for _, builtin := range []bool{false, true} {
+			if r.MayDelete(i, builtin) && !builtin {
+				t.Errorf("row %d may be deleted with plugins alone", i)
+			}
+			if r.MayCopy(i, builtin) && !builtin {
+				t.Errorf("row %d may be copied with plugins alone", i)
+			}
+		}
+		_, held := r.Held(i)
+		_, kept := r.Kept(i)
+		if held == r.MayCopy(i, true) || kept == r.MayDelete(i, true) {
+			t.Errorf("row %d: held %v, kept %v, but may copy %v, may delete %v",
+				i, held, kept, r.MayCopy(i, true), r.MayDelete(i, true))
+		}
+	}
+	slices.SortStableFunc(rows, r.Compare)
+	for k := 1; k < n; k++ {
+		if r.Compare(rows[k-1], rows[k]) > 0 || r.Compare(rows[k], rows[k-1]) < 0 {
+			t.Errorf("rows %d and %d are not ordered", rows[k-1], rows[k])
+		}
+	}
+}
+
+// drawGuest draws a plugin that gives an arbitrary answer from an arbitrary place.
+func drawGuest(t *rapid.T, n int) []byte {
+	g := &guest{}
+	at, size := int64(outputAt), int32(9*n)
+	if rapid.IntRange(0, 3).Draw(t, "place") == 0 {
+		at = int64(rapid.Uint32().Draw(t, "at"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "length") == 0 {
+		size = rapid.Int32().Draw(t, "size")
+	}
+	for range n {
+		score := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1, 1)).Draw(t, "score")
+		g.answer = binary.LittleEndian.AppendUint64(g.answer, uint64(score))
+	}
+	top := 2
+	if rapid.IntRange(0, 3).Draw(t, "garbage") == 0 {
+		top = 255
+	}
+	for range n {
+		g.answer = append(g.answer, byte(rapid.IntRange(0, top).Draw(t, "action")))
+	}
+	g.choose = answering(at, asm.I32Const(size))
+	return g.build()
+}
+
+// TestDeletableIsNeverLarger: no answer of any plugins makes more deletable or copyable than there
+// is without them, and a plugin whose answer is refused has no say at all.
+func TestDeletableIsNeverLarger(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := batch(rapid.IntRange(0, 4).Draw(t, "first"), rapid.IntRange(1, 4).Draw(t, "second"))
+		n := b.Len()
+		var specs []Spec
+		for i := range rapid.IntRange(1, 3).Draw(t, "plugins") {
+			specs = append(specs, spec(string(rune('a'+i)), drawGuest(t, n)))
+		}
+		s, err := Load(specs, Options{Limits: quick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.NewWorker()
+		r := ask(w, b)
+		contained(t, r, n)
+		for _, f := range r.Faults {
+			k := slices.Index(r.names, f.Plugin)
+			for i := range n {
+				if r.scores[k][i] != 0 || (r.holds[i]|r.keeps[i])>>k&1 != 0 {
+					t.Fatalf("plugin %s failed, but has a say in row %d", f.Plugin, i)
+				}
+			}
+		}
+		w.Close()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzModule: whatever the module, loading and asking never panic, never run past their fuel, and
+// never make more deletable. The seeds are sound plugins, which the fuzzer takes to pieces.
+func FuzzModule(f *testing.F) {
+	f.Add((&guest{}).build())
+	f.Add(says([]int64{1, 2, 3}, ActionHold, ActionKeep))
+	f.Add(counting(1))
+	f.Add(with(func(g *guest) {
+		g.Table(2)
+		g.Elements(0, 0)
+		g.start = []any{asm.Nop}
+		call := g.ImportFunc("tierd", "log", asm.Types(asm.I32, asm.I32), nil)
+		g.choose = append([]any{asm.I32Const(8), asm.I32Const(64), asm.Call(call)},
+			usualChoice()...)
+	}))
+	f.Add(readModule(f, modules+"/c-hottest.wasm"))
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		s, err := Load([]Spec{spec("p", wasm)}, Options{Limits: quick, Log: func(Line) {}})
+		if err != nil {
+			return
+		}
+		w := s.NewWorker()
+		for _, n := range []int{1, 3} {
+			b := batch(n, n)
+			contained(t, ask(w, b), b.Len())
+		}
+		w.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzAnswer: whatever bytes a plugin answers with, from wherever.
+func FuzzAnswer(f *testing.F) {
+	f.Add(make([]byte, 27), uint64(outputAt)<<32|27, uint32(inputAt))
+	f.Add([]byte{1}, uint64(1<<63), uint32(8))
+	f.Add([]byte{}, uint64(pages<<16-27)<<32|27, uint32(pages<<16))
+	f.Fuzz(func(t *testing.T, answer []byte, result uint64, input uint32) {
+		if len(answer) > 1<<15 {
+			return
+		}
+		g := &guest{answer: answer, choose: []any{asm.I64Const(int64(result))},
+			alloc: []any{asm.I32Const(int32(input))}}
+		s, err := Load([]Spec{spec("p", g.build())}, Options{Limits: quick})
+		if err != nil {
+			return // its tierd_alloc is of no use to tierd_configure already
+		}
+		w := s.NewWorker()
+		contained(t, ask(w, batch(3)), 3)
+		w.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+/* hottest has the hottest tables copied first.
+ *
+ * The heat of a table is how many bytes of its segments hold records of the last hour. Within a
+ * table, and among tables of the same heat, the built-in order stands.
+ *
+ *	config: {window_seconds: 3600}
+ */
+#include "tierd.h"
+
+static int64_t window;
+static uint32_t tables;
+
+int tierd_on_configure(tierd_json setup)
+{
+	tierd_json config = tierd_json_get(setup, "config");
+	window = tierd_json_int(tierd_json_get(config, "window_seconds"), 3600) * 1000000000;
+	tables = tierd_json_count(tierd_json_get(setup, "tables"));
+	return 0;
+}
+
+/* slot is where the heat of a table stands; the last one is of tables that are not known. */
+static uint32_t slot(int64_t table) { return table < 0 || table >= tables ? tables : table; }
+
+void tierd_on_select(const tierd_batch *b, int64_t *score, uint8_t *action)
+{
+	int64_t *heat = tierd_zeros((tables + 1) * sizeof *heat);
+	int64_t oldest = b->now - window;
+	(void)action;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->max_timestamp[i] > oldest)
+			heat[slot(b->table[i])] += b->bytes[i];
+	for (uint32_t i = 0; i < b->n; i++)
+		score[i] = heat[slot(b->table[i])];
+}

@@ -1,0 +1,47 @@
+//! hottest has the hottest tables copied first.
+//!
+//! The heat of a table is how many bytes of its segments hold records of the last hour. Within a
+//! table, and among tables of the same heat, the built-in order stands.
+//!
+//!     config: {window_seconds: 3600}
+
+#[path = "../tierd.rs"]
+mod tierd;
+
+use tierd::{Batch, Choices, Json, Plugin, Setup};
+
+struct Hottest {
+    window: i64,
+    /// Bytes by table; the last one is of tables that are not known.
+    heat: Vec<i64>,
+}
+
+impl Plugin for Hottest {
+    fn configure(setup: &Setup) -> Result<Self, String> {
+        let seconds = match setup.config.get("window_seconds") {
+            Json::Null => 3600,
+            v => v.as_i64().ok_or("window_seconds: want a number of seconds")?,
+        };
+        Ok(Hottest {
+            window: seconds.saturating_mul(1_000_000_000),
+            heat: vec![0; setup.tables.len() + 1],
+        })
+    }
+
+    fn select(&mut self, b: &Batch, out: &mut Choices) {
+        let unknown = self.heat.len() - 1;
+        let slot = |table: i64| if table < 0 { unknown } else { table as usize };
+        let oldest = b.now - self.window;
+        self.heat.fill(0);
+        for i in 0..b.len() {
+            if b.max_timestamp[i] > oldest {
+                self.heat[slot(b.table[i])] += b.bytes[i];
+            }
+        }
+        for (score, table) in out.score.iter_mut().zip(b.table) {
+            *score = self.heat[slot(*table)];
+        }
+    }
+}
+
+tierd::export!(Hottest);

@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// builtin is the built-in policy alone, compiled once.
+var builtin = sync.OnceValue(func() *rego.Set { return loadPolicy("") })
+
+// onHold denies every deletion.
+var onHold = sync.OnceValue(func() *rego.Set {
+	return loadPolicy("package tierd.hold\n\nimport rego.v1\n\n" +
+		"deny contains \"on hold\" if input.action == \"delete_local\"\n")
+})
+
+func loadPolicy(source string) *rego.Set {
+	var modules []rego.Module
+	if source != "" {
+		modules = append(modules, rego.Module{Path: "policy.rego", Source: []byte(source)})
+	}
+	set, err := rego.Load(modules, nil, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
+// testTable is the settings of every table: an hour on local disk, seven days in all.
+var testTable = tier.Table{Name: "orders", TTL: 7 * 24 * time.Hour, LocalTTL: time.Hour,
+	Tiering: true, DisablePolicy: tier.PolicyRetain, Entry: "tierd.yaml:1"}
+
+func testConfig() Config {
+	return Config{
+		Tables: func(name string) (tier.Table, bool) {
+			t := testTable
+			t.Name = name
+			return t, true
+		},
+		Policies: builtin(), Workers: 1, Verify: tier.VerifyFull, Delete: tier.LocalDeleteUnlink,
+		Brake:     tier.Brake{MaxSegments: 1000, MaxBytes: 1 << 40, Per: time.Hour},
+		Tolerance: 5 * time.Minute, AskAgain: 5 * time.Minute, Next: logdir.NextFollowing,
+	}
+}
+
+// orders is the log of most tests.
+var orders = tier.LogID{Table: "orders", Name: "0"}
+
+// newObserved returns a world with its oracle and no process.
+func newObserved(t testing.TB) (*World, *Oracle) {
+	t.Helper()
+	w, err := NewWorld(testConfig(), scenarioStart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, w.Observe()
+}
+
+// crash is one thing that a crash can make of what was not synced.
+type crash struct {
+	name  string
+	crash func(*World)
+	// twice starts the process two times after it, which must be as good as once.
+	twice bool
+}
+
+// crashes are the kinds that sweeps try.
+var crashes = []crash{
+	{"the process is killed", (*World).Kill, true},
+	{"all that was not synced is lost", func(w *World) { w.Crash(nil) }, false},
+	{"all that was not synced is kept", func(w *World) {
+		w.Crash(func(string, int) int { return 1 })
+	}, true},
+	{"torn, 1st way", torn(1), false},
+	{"torn, 2nd way", torn(2), false},
+	{"torn, 3rd way", torn(3), false},
+}
+
+// torn keeps and loses as a hash of each change's label says.
+func torn(salt byte) func(*World) {
+	return func(w *World) {
+		w.Crash(func(label string, n int) int {
+			h := fnv.New32a()
+			_, _ = h.Write(append([]byte(label), salt))
+			return int(h.Sum32()>>4) % n
+		})
+	}
+}
+
+// outcome writes down what a history came to, without what depends on when and how often something
+// was tried.
+func outcome(w *World) string {
+	ledger, err := w.ledgerNow()
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for i := range ledger.logs {
+		l := &ledger.logs[i]
+		id := l.state.Log
+		add("%s: copied offset %d, holes %v, checkpoints %v", id, l.state.Copied,
+			holes(l.state.Holes), l.state.Checkpoints)
+		for _, f := range w.files(id) {
+			add("%s: on disk %s: %q", id, f.at, f.data)
+		}
+		for _, f := range l.facts {
+			if f.Add == nil {
+				continue
+			}
+			for _, file := range f.Add.Content.Files {
+				add("%s: in the store %s %s %s", id, f.Add.Content.Range, file.Name, file.SHA256)
+			}
+		}
+	}
+	for _, t := range ledger.tables {
+		add("table %s: paused: %t", t.Table, t.Paused != nil)
+	}
+	for _, in := range w.intents() {
+		if in.outcome == tier.OutcomeDeleted {
+			add("%s: audited as deleted: %d", in.log, in.base)
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "\n")
+}
+
+func holes(list []tier.Hole) []string {
+	var out []string
+	for _, h := range list {
+		out = append(out, h.Range.String()+" "+string(h.Cause))
+	}
+	return out
+}
+
+// durable writes down everything that a process that starts now would find.
+func durable(w *World) string {
+	ledger, err := w.ledgerNow()
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, l := range ledger.logs {
+		fmt.Fprintf(&b, "%+v\n%+v\n%+v\n%s", l.state, l.attempts, l.tombstones, summary(l.facts))
+		for _, f := range w.files(l.state.Log) {
+			fmt.Fprintf(&b, "%s %+v %q\n", f.at, f.stat, f.data)
+		}
+	}
+	for _, t := range ledger.tables {
+		fmt.Fprintf(&b, "%s %s %d %t %+v\n", t.Table, t.State, t.Epoch, t.Paused != nil, t.Window)
+	}
+	for _, in := range w.intents() {
+		fmt.Fprintf(&b, "%+v\n", *in)
+	}
+	return b.String() + strings.Join(w.Objects.Keys(), "\n")
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tierd/tierd/runtime/audit"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Quiet judges what must have come about once nothing fails any more, enough time has passed and a
+// Run has come to its end: everything that is closed is copied, everything that is over is gone,
+// and nothing is left of what was interrupted.
+func (o *Oracle) Quiet() {
+	o.changed = true
+	o.rest()
+	ledger, err := o.w.ledgerNow()
+	if err != nil || o.w.process.err != nil {
+		o.violate(Recovered, "the process does not run: %v, %v", err, o.w.process.err)
+		return
+	}
+	store := o.w.storeNow(ledger.id)
+	for _, l := range o.logs {
+		files := o.w.files(l.id)
+		known := ledger.log(l.id)
+		o.noGap(l, files, known, true)
+		o.eligible(l, files, store)
+		o.expired(l, files, ledger)
+		o.settled(l, files, known, store)
+	}
+	o.concluded()
+}
+
+// eligible (L1): every closed segment that is on disk is in the store as it is on disk.
+func (o *Oracle) eligible(l *logRecord, files []file, store *storeTruth) {
+	records := liveRecords(files)
+	for _, x := range files {
+		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
+		if !closed {
+			continue
+		}
+		if missing := store.proves(x.fileName, x.data); missing != "" {
+			o.violate(EligibleCopied, "%s of %s is closed and was not copied: %s", x.name, l.id,
+				missing)
+		}
+	}
+}
+
+// expired (L2): no limit of the table is over for the oldest segment, or something speaks against
+// its deletion.
+func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
+	records := liveRecords(files)
+	table, governed := o.w.Config.Tables(l.id.Table)
+	stopped := o.w.Paused || ledger.table(l.id.Table).Paused != nil || o.Policies || !governed ||
+		!table.Tiering || o.w.Config.Delete != tier.LocalDeleteUnlink
+	if stopped || len(records) < 2 {
+		return
+	}
+	oldest := records[0]
+	// A file that was written again may be taken for younger than its content.
+	young := o.w.Now.Sub(oldest.stat.ModTime) <= table.LocalTTL
+	table.LocalTTL = max(table.LocalTTL, 0)
+	if young && table.LocalTTL > 0 && !table.LocalSegments.Set && !table.LocalBytes.Set {
+		return
+	}
+	if o.over(table, oldest.fileName, files) {
+		o.violate(ExpiredDeleted, "segment %d of %s may go and is still on disk", oldest.base, l.id)
+	}
+}
+
+// settled (L3): no attempt is open, no fact is unpublished, nothing lies in the trash, and the
+// manifest says what the ledger says.
+func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *storeTruth) {
+	why := ""
+	switch {
+	case slices.ContainsFunc(files, func(x file) bool { return x.place != live }):
+		why = "something lies in the trash"
+	case known == nil && len(liveRecords(files)) > 0:
+		why = "the ledger does not know it"
+	case known == nil:
+		return
+	case len(known.attempts) > 0:
+		why = "an attempt is still under way"
+	case len(known.state.Unpublished) > 0:
+		why = "a fact is not in the manifest"
+	case !o.lostSome(l.id):
+		if a, b := summary(known.facts), summary(store.manifest(l.id)); a != b {
+			why = fmt.Sprintf("the ledger says\n%sand the manifest\n%s", a, b)
+		}
+	}
+	if why != "" {
+		o.violate(Settled, "%s: %s", l.id, why)
+	}
+}
+
+// summary writes down facts, one a line, without what depends on this machine's files.
+func summary(facts []tier.Fact) string {
+	var b bytes.Buffer
+	for _, f := range facts {
+		if f.Hole != nil {
+			fmt.Fprintf(&b, "%d hole %s %s\n", f.Position, f.Hole.Range, f.Hole.Cause)
+			continue
+		}
+		fmt.Fprintf(&b, "%d copy %s of attempt %s:", f.Position, f.Add.Content.Range, f.Add.Attempt)
+		for _, file := range f.Add.Content.Files {
+			fmt.Fprintf(&b, " %s %s", file.Name, file.SHA256)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// gone are the deletions whose file is really no longer there.
+func (o *Oracle) gone() []deletion {
+	left := map[uint64]bool{}
+	for _, l := range o.logs {
+		for _, x := range o.w.files(l.id) {
+			left[x.stat.Inode] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(o.deletions), func(d deletion) bool {
+		return left[d.inode]
+	})
+}
+
+// counted (S14): the brake's window of a table has every deletion since it began: also those that a
+// crash interrupted, and those of which a failing disk hid how they ended.
+func (o *Oracle) counted(ledger *ledgerTruth) {
+	p := o.w.process
+	open := func(in *intent) bool { return in.outcome == "" }
+	if p == nil || p.err != nil || slices.ContainsFunc(o.w.intents(), open) {
+		return // the next start resolves and counts them
+	}
+	gone := o.gone()
+	for _, t := range ledger.tables {
+		var n int64
+		for _, d := range gone {
+			if d.log.Table == t.Table && d.at >= t.Window.Since && !d.forgiven {
+				n++
+			}
+		}
+		if n > t.Window.Segments {
+			o.violate(CountedOnce, "%d segments of %s went since %s, and the brake counts %d", n,
+				t.Table, t.Window.Since, t.Window.Segments)
+		}
+	}
+}
+
+// concluded (S14): the audit log is whole, each deletion that was announced has an outcome, and the
+// outcome "deleted" was written once for each segment that went, and for no other.
+func (o *Oracle) concluded() {
+	why := ""
+	dir, err := o.w.Disk.Sub(auditDir)
+	must(err)
+	if report, err := audit.Verify(dir); err != nil {
+		why = err.Error()
+	} else if len(report.Open) > 0 {
+		why = fmt.Sprintf("%d deletions have no outcome", len(report.Open))
+	}
+	var went, said []string
+	for _, d := range o.gone() {
+		went = append(went, fmt.Sprintf("%s %d", d.log, d.base))
+	}
+	for _, in := range o.w.intents() {
+		if in.outcome == tier.OutcomeDeleted {
+			said = append(said, fmt.Sprintf("%s %d", in.log, in.base))
+		}
+	}
+	slices.Sort(went)
+	slices.Sort(said)
+	if why == "" && !slices.Equal(went, said) {
+		why = fmt.Sprintf("deleted were [%s], and the audit log says [%s]",
+			strings.Join(went, ", "), strings.Join(said, ", "))
+	}
+	if why != "" {
+		o.violate(AuditTrue, "%s", why)
+	}
+}

@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Property is a promise that the oracle watches, by the name that DESIGN gives it.
+type Property string
+
+// The properties of safety hold at every moment; those of liveness when nothing fails any more.
+const (
+	NoUncopiedDelete Property = "S1 NoUncopiedDelete"
+	CopiedSound      Property = "S2 CopiedSound"
+	CopiedMonotone   Property = "S3 CopiedMonotone"
+	PersistBeforeAct Property = "S4 PersistBeforeAct"
+	Gated            Property = "S5 Gated"
+	NoGap            Property = "S6 NoGap"
+	NoRemoteDelete   Property = "S7 StartBeforeRemoteDelete"
+	ActiveUntouched  Property = "S10 ActiveUntouched"
+	Recovered        Property = "S13 RecoveryIdempotent"
+	CountedOnce      Property = "S14 CountedOnce"
+	AuditTrue        Property = "S17 AuditTrue"
+	EligibleCopied   Property = "L1 EligibleIsCopied"
+	ExpiredDeleted   Property = "L2 ExpiredIsDeleted"
+	Settled          Property = "L3 NothingIsLeftOver"
+)
+
+// Violation is a promise that was broken.
+type Violation struct {
+	Property Property
+	Text     string
+}
+
+// String puts the property first.
+func (v Violation) String() string { return string(v.Property) + ": " + v.Text }
+
+// Oracle stands below the process. It keeps its own record of every byte that the owner of the logs
+// ever wrote, sees each operation before it happens, and looks at disk, store and ledger between
+// any two effects. What the process believes is only ever judged, never trusted: neither its
+// engine's index nor the ledger's copied offset says to the oracle what is safe.
+type Oracle struct {
+	// Policies is set while policies beside the built-in one are in force: then the oracle, which
+	// has the TTL rules alone in words of its own, does not judge why a deletion was asked for.
+	Policies bool
+
+	w          *World
+	logs       []*logRecord // ascending by id
+	lostKeys   []string
+	floor      map[tier.LogID]tier.Offset // the highest copied offset that was durable
+	deletions  []deletion
+	clock      tier.Time // the highest time seen
+	changed    bool      // something did, since rest looked
+	blind      bool      // it only takes notes
+	violations []Violation
+}
+
+// logRecord is what the owner of a log did.
+type logRecord struct {
+	id       tier.LogID
+	segments []*segmentRecord // ascending by base
+	opened   bool             // the ledger was seen to have it
+}
+
+// segmentRecord is one segment as its owner wrote it.
+type segmentRecord struct {
+	tier.Range // Next is known once it is closed
+	closed     bool
+	removed    bool // by the owner
+	files      []fileRecord
+}
+
+// fileRecord is one file of a segment with every content that it ever had, oldest first.
+type fileRecord struct {
+	name     string
+	versions []version
+}
+
+type version struct {
+	data []byte
+	at   tier.Time // when it was first written
+}
+
+// deletion is one that was decided: its file was moved to where a crash does not undo it.
+type deletion struct {
+	fileName
+	inode    uint64
+	at       tier.Time
+	forgiven bool // the brake's window need not have it any more
+}
+
+// Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
+func (w *World) Observe() *Oracle {
+	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{}}
+	return w.oracle
+}
+
+// Violations are the promises broken so far, in order.
+func (o *Oracle) Violations() []Violation { return o.violations }
+
+func (o *Oracle) violate(p Property, format string, args ...any) {
+	o.violations = append(o.violations, Violation{p, fmt.Sprintf(format, args...)})
+}
+
+func (o *Oracle) record(id tier.LogID) *logRecord {
+	i, found := slices.BinarySearchFunc(o.logs, id, func(l *logRecord, id tier.LogID) int {
+		return l.id.Compare(id)
+	})
+	if !found {
+		o.logs = slices.Insert(o.logs, i, &logRecord{id: id})
+	}
+	return o.logs[i]
+}
+
+func (l *logRecord) segment(base tier.Offset) *segmentRecord {
+	for _, s := range l.segments {
+		if s.Base == base {
+			return s
+		}
+	}
+	return nil
+}
+
+// wrote notes what the owner wrote. A new segment closes those before it.
+func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte) {
+	o.changed = true
+	l := o.record(id)
+	s := l.segment(base)
+	if s == nil {
+		s = &segmentRecord{Range: tier.Range{Base: base}}
+		if n := len(l.segments); n > 0 {
+			last := l.segments[n-1]
+			if last.Base > base {
+				panic(fmt.Sprintf("sim: segment %d of %s is written after %d", base, id, last.Base))
+			}
+			last.Next, last.closed = base, true
+		}
+		l.segments = append(l.segments, s)
+	}
+	if _, records := baseOf(name); records {
+		s.removed = false
+	}
+	data = bytes.Clone(data)
+	for i := range s.files {
+		if f := &s.files[i]; f.name == name {
+			f.versions = append(f.versions, version{data, o.firstWritten(f, data)})
+			return
+		}
+	}
+	s.files = append(s.files, fileRecord{name, []version{{data, o.w.Now}}})
+}
+
+// firstWritten is when the content was in the file for the first time: what is put back is as old
+// as it ever was.
+func (o *Oracle) firstWritten(f *fileRecord, data []byte) tier.Time {
+	for _, v := range f.versions {
+		if bytes.Equal(v.data, data) {
+			return v.at
+		}
+	}
+	return o.w.Now
+}
+
+func (o *Oracle) removed(id tier.LogID, base tier.Offset) {
+	o.changed = true
+	if s := o.record(id).segment(base); s != nil {
+		s.removed = true
+	}
+}
+
+func (o *Oracle) lost(key string) { o.changed = true; o.lostKeys = append(o.lostKeys, key) }
+
+// resumed notes that an operator let a table go on with a new window.
+func (o *Oracle) resumed(table string) {
+	for i := range o.deletions {
+		if o.deletions[i].log.Table == table {
+			o.deletions[i].forgiven = true
+		}
+	}
+}
+
+// tick notes the time. A clock that goes back begins new windows.
+func (o *Oracle) tick() {
+	if o.w.Now < o.clock {
+		for i := range o.deletions {
+			o.deletions[i].forgiven = true
+		}
+	}
+	o.clock = o.w.Now
+}
+
+// knows returns the version of the file with the content; nil if its owner never wrote it.
+func (o *Oracle) knows(f fileName, data []byte) *version {
+	s := o.record(f.log).segment(f.base)
+	if s == nil {
+		return nil
+	}
+	for i := range s.files {
+		if s.files[i].name != f.name {
+			continue
+		}
+		for j := range s.files[i].versions {
+			if v := &s.files[i].versions[j]; bytes.Equal(v.data, data) {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// see judges an operation that is about to happen.
+func (o *Oracle) see(p Point) {
+	o.changed = true
+	o.tick()
+	if p.Place == InLedger || o.blind {
+		return // the medium must not be looked at within a commit; it is judged after
+	}
+	o.w.acting = false
+	defer func() { o.w.acting = true }()
+	if p.Place == InStore {
+		o.seeStore(p)
+	} else if within(p.Name, sourceDir) {
+		o.seeDisk(p)
+	}
+}
+
+// rest judges the world between two effects.
+func (o *Oracle) rest() {
+	if o.w.stopped {
+		return // the disk is gone until the machine is back
+	}
+	o.tick()
+	if !o.changed || o.blind {
+		return
+	}
+	o.changed = false
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		o.violate(Recovered, "the ledger cannot be opened: %v", err)
+		return
+	}
+	store := o.w.storeNow(ledger.id)
+	o.named(ledger, store)
+	o.behind(ledger)
+	for i := range ledger.logs {
+		l := &ledger.logs[i]
+		o.monotone(l)
+		o.sound(l, store)
+	}
+	for _, l := range o.logs {
+		files := o.w.files(l.id)
+		o.kept(l, files, store)
+		o.noGap(l, files, ledger.log(l.id), false)
+	}
+	o.counted(ledger)
+}

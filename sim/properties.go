@@ -1,0 +1,434 @@
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// seeDisk judges what is about to happen to the source's directory. The only things that tierd does
+// there are to move files of segments into the trash, to remove them from it, or to put them back.
+func (o *Oracle) seeDisk(p Point) {
+	from, ok := parsePath(p.Name)
+	trash := path.Base(p.Name) == trashDir
+	switch kind := vfs.OpKind(p.Kind); {
+	case kind == vfs.OpSyncDir, trash && (kind == vfs.OpMkdir || kind == vfs.OpRemoveDir):
+		return
+	case kind == vfs.OpRename && ok:
+		to, _ := parsePath(p.To)
+		if from.place == live && to.place != live {
+			o.takes(from, p)
+			return
+		}
+		if from.place == pending && to.place == dead {
+			o.dooms(from, p)
+			return
+		}
+		if from.place == pending && to.place == live && from.name == to.name {
+			return
+		}
+	case kind == vfs.OpRemove && ok:
+		o.unlinks(from, p)
+		return
+	}
+	o.touches(p)
+}
+
+// touches: whatever else happens in the source's directory is none of tierd's business.
+func (o *Oracle) touches(p Point) {
+	o.violate(ActiveUntouched, "tierd changes its source: %s", p)
+}
+
+// takes judges the first step of a deletion: the segment leaves its name. Everything that permits
+// the deletion must hold at this moment.
+func (o *Oracle) takes(f fileName, p Point) {
+	files := o.w.files(f.log)
+	o.untouched(f, files)
+	o.gated(f, files)
+	o.announced(f, files, p.Name, true)
+	o.proved(f, files, p.Name)
+}
+
+// dooms judges the step that decides the deletion: from here on a crash does not undo it.
+func (o *Oracle) dooms(f fileName, p Point) {
+	files := o.w.files(f.log)
+	o.announced(f, files, p.Name, false)
+	o.proved(f, files, p.Name)
+	i := slices.IndexFunc(files, func(x file) bool { return x.at == p.Name })
+	if i < 0 || slices.ContainsFunc(o.deletions, func(d deletion) bool {
+		return d.inode == files[i].stat.Inode // a crash undid the step, and it is taken again
+	}) {
+		return
+	}
+	o.deletions = append(o.deletions, deletion{fileName: f, inode: files[i].stat.Inode,
+		at: o.w.Now})
+}
+
+// unlinks judges the removal of one name.
+func (o *Oracle) unlinks(f fileName, p Point) {
+	files := o.w.files(f.log)
+	i := slices.IndexFunc(files, func(x file) bool { return x.at == p.Name })
+	if i < 0 {
+		return // there is nothing: the operation will say so
+	}
+	inode := files[i].stat.Inode
+	other := slices.ContainsFunc(files, func(x file) bool {
+		return x.stat.Inode == inode && x.at != p.Name && x.place == live
+	})
+	if f.place == pending && other {
+		return // a crash left the file two names, and it keeps its own
+	}
+	o.decided(f, inode)
+	o.announced(f, files, p.Name, false)
+	o.proved(f, files, p.Name)
+}
+
+// decided (S4): nothing is unlinked whose deletion was not decided, one durable step before.
+func (o *Oracle) decided(f fileName, inode uint64) {
+	ok := slices.ContainsFunc(o.deletions, func(d deletion) bool {
+		return d.log == f.log && d.base == f.base && (d.inode == inode || !f.records)
+	})
+	if !ok || f.records && f.place != dead {
+		o.violate(PersistBeforeAct, "%s of %s is unlinked, and was not shown to be the one meant",
+			f.name, f.log)
+	}
+}
+
+// untouched (S10): only the oldest segment goes, and only when another follows it.
+func (o *Oracle) untouched(f fileName, files []file) {
+	records := liveRecords(files)
+	first := len(records) > 0 && records[0].base == f.base
+	followed := len(records) > 0 && records[len(records)-1].base > f.base
+	if !first || !followed {
+		o.violate(ActiveUntouched, "segment %d of %s is deleted; oldest: %t, another follows: %t",
+			f.base, f.log, first, followed)
+	}
+}
+
+// gated (S5): at the moment of the deletion the settings in force ask for it and nothing stops it.
+func (o *Oracle) gated(f fileName, files []file) {
+	why := ""
+	ledger, err := o.w.ledgerNow()
+	table, governed := o.w.Config.Tables(f.log.Table)
+	switch {
+	case err != nil:
+		why = err.Error()
+	case !governed || !table.Tiering:
+		why = "the table is not tiered"
+	case o.w.Paused:
+		why = "the pause file is there"
+	case ledger.table(f.log.Table).Paused != nil:
+		why = "the table is paused"
+	case o.w.Config.Delete != tier.LocalDeleteUnlink:
+		why = "local_delete is " + string(o.w.Config.Delete)
+	case !o.Policies && !o.over(table, f, files):
+		why = "no limit of the table is over"
+	default:
+		return
+	}
+	o.violate(Gated, "segment %d of %s is deleted, but %s", f.base, f.log, why)
+}
+
+// over says in words of its own what the built-in policy says in Rego: a copied local segment may
+// go once it is strictly older than the local TTL, or beyond the newest N, or while what is left
+// without it still fills the limit of bytes. A content is as old as its first writing.
+func (o *Oracle) over(t tier.Table, f fileName, files []file) bool {
+	records := liveRecords(files)
+	i := slices.IndexFunc(records, func(x file) bool { return x.base == f.base })
+	if i < 0 {
+		return false
+	}
+	if t.LocalSegments.Set && int64(len(records)-1-i) >= t.LocalSegments.Value {
+		return true
+	}
+	var all, own int64
+	for _, x := range files {
+		if x.place == live {
+			all += x.stat.Size
+			if x.base == f.base {
+				own += x.stat.Size
+			}
+		}
+	}
+	if t.LocalBytes.Set && all-own >= t.LocalBytes.Value {
+		return true
+	}
+	v := o.knows(records[i].fileName, records[i].data)
+	return t.LocalTTL > 0 && v != nil && o.w.Now.Sub(v.at) > t.LocalTTL
+}
+
+// announced (S4): the audit log durably says that this very file is about to go. At the first step
+// the announcement is still open; a step that finishes after a crash may come when it is not.
+func (o *Oracle) announced(f fileName, files []file, at string, first bool) {
+	var sum tier.SHA256
+	for _, x := range files {
+		if x.at == at {
+			sum = sha256.Sum256(x.data)
+		}
+	}
+	for _, in := range o.w.intents() {
+		same := in.sum == sum || !f.records
+		if in.log == f.log.String() && in.base == f.base && same && (in.outcome == "" || !first) {
+			return
+		}
+	}
+	o.violate(PersistBeforeAct, "%s of %s goes, and no durable audit record announced it",
+		f.name, f.log)
+}
+
+// proved (S1): every byte that goes was written by the owner, and is in the store, named by the
+// manifest.
+func (o *Oracle) proved(f fileName, files []file, at string) {
+	i := slices.IndexFunc(files, func(x file) bool { return x.at == at })
+	if i < 0 {
+		return // there is nothing: the operation will say so
+	}
+	why := ""
+	if o.knows(f, files[i].data) == nil {
+		why = "nobody ever wrote it like that"
+	} else if ledger, err := o.w.ledgerNow(); err != nil {
+		why = err.Error()
+	} else {
+		why = o.w.storeNow(ledger.id).proves(f, files[i].data)
+	}
+	if why != "" {
+		o.violate(NoUncopiedDelete, "%s of %s goes (%s): %s", f.name, f.log, at, why)
+	}
+}
+
+// seeStore judges what is about to happen in the store.
+func (o *Oracle) seeStore(p Point) {
+	if p.Kind == string(fault.OpDelete) {
+		o.violate(NoRemoteDelete, "tierd deletes %s: this version has no rule that lets it", p.Name)
+		return
+	}
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		return // rest says so
+	}
+	keys, err := objstore.NewKeys(ledger.id)
+	must(err)
+	k, err := keys.Parse(p.Name)
+	l := ledger.log(k.Log)
+	if why := unannounced(l, k, err); why != "" {
+		o.violate(PersistBeforeAct, "%s is uploaded: %s", p.Name, why)
+	}
+}
+
+// unannounced says why an object must not be uploaded now; "" if it may.
+func unannounced(l *ledgerLog, k objstore.Key, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	if l == nil {
+		return "the ledger does not know the log"
+	}
+	underWay := slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
+		if k.Kind == objstore.KeyEntry {
+			return a.ID == k.Attempt && a.Position == k.Position
+		}
+		return a.ID == k.Attempt && a.Epoch == k.Epoch && a.Range.Base == k.Base &&
+			slices.Contains(a.Names, k.Name)
+	})
+	switch k.Kind {
+	case objstore.KeyFile, objstore.KeyEntry:
+		isHole := func(f tier.Fact) bool { return f.Hole != nil && f.Position == k.Position }
+		none := k.Attempt == tier.AttemptID{}
+		if !underWay && !(none && slices.ContainsFunc(l.facts, isHole)) {
+			return "the ledger has no attempt under way that names it"
+		}
+	case objstore.KeyCheckpoint:
+		span := tier.CheckpointSpan(k.Level)
+		from, to := tier.Position(k.Block*span), tier.Position((k.Block+1)*span)
+		inside := func(p tier.Position) bool { return from <= p && p < to }
+		open := slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
+			return inside(a.Position)
+		})
+		if to > l.state.Next || open || slices.ContainsFunc(l.state.Unpublished, inside) {
+			return "not everything that it stands for is settled"
+		}
+	default:
+		return "no record names it"
+	}
+	return ""
+}
+
+// named (S4): every object in the store is one that the ledger knows by name: of an attempt under
+// way, of a finished copy, or of a tombstone. So everything can be found without a listing.
+func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
+	for _, x := range slices.Concat(store.objects, store.others) {
+		l := ledger.log(x.Log)
+		if l != nil && (x.Kind == objstore.KeyCheckpoint || l.knows(x.Key)) {
+			continue
+		}
+		o.violate(PersistBeforeAct, "%s is in the store, and the ledger does not know it", x.key)
+	}
+}
+
+func (l *ledgerLog) knows(k objstore.Key) bool {
+	for _, a := range l.attempts {
+		if a.ID == k.Attempt {
+			return true
+		}
+	}
+	for _, t := range l.tombstones {
+		if t.ID == k.Attempt {
+			return true
+		}
+	}
+	for _, f := range l.facts {
+		if f.Add != nil && f.Add.Attempt == k.Attempt {
+			return true
+		}
+		if f.Hole != nil && k.Kind == objstore.KeyEntry && f.Position == k.Position {
+			return true
+		}
+	}
+	return false
+}
+
+// behind (S4): the process believes nothing about a log that is not durable.
+func (o *Oracle) behind(ledger *ledgerTruth) {
+	p := o.w.process
+	if p == nil || p.err != nil {
+		return
+	}
+	for _, id := range p.engine.Logs() {
+		v, _ := p.engine.Log(id)
+		l := ledger.log(id)
+		if v.Opened && (l == nil || v.Copied > l.state.Copied) {
+			o.violate(PersistBeforeAct, "the engine takes %s for copied up to %d, and that is not "+
+				"durable", id, v.Copied)
+		}
+	}
+}
+
+// monotone (S3): the copied offset of a log never goes back, whatever crashes.
+func (o *Oracle) monotone(l *ledgerLog) {
+	id, copied := l.state.Log, l.state.Copied
+	if copied < o.floor[id] {
+		o.violate(CopiedMonotone, "the copied offset of %s went from %d back to %d", id,
+			o.floor[id], copied)
+	}
+	o.floor[id] = max(o.floor[id], copied)
+}
+
+// sound (S2): every offset below the copied offset is in a recorded hole or in a recorded copy, and
+// what is recorded as a copy is in the store with bytes that the owner wrote.
+func (o *Oracle) sound(l *ledgerLog, store *storeTruth) {
+	id := l.state.Log
+	why := ""
+	if !l.covered().Covers(tier.Range{Base: l.state.Start, Next: l.state.Copied}) {
+		why = "of what lies below it something was never copied"
+	}
+	for _, fact := range l.facts {
+		if fact.Add == nil {
+			continue
+		}
+		for _, f := range fact.Add.Content.Files {
+			if o.lostSome(id) {
+				break
+			}
+			if w := o.unsound(id, fact.Add, f.FileDigest, store); w != "" {
+				why = w
+			}
+		}
+	}
+	if why != "" {
+		o.violate(CopiedSound, "the copied offset of %s is %d, but %s", id, l.state.Copied, why)
+	}
+}
+
+// unsound says what is wrong with one file of a recorded copy.
+func (o *Oracle) unsound(id tier.LogID, c *tier.Copy, d tier.FileDigest, store *storeTruth) string {
+	name := fileName{log: id, base: c.Content.Range.Base, name: d.Name}
+	key, err := store.keys.File(tier.ObjectKey{Log: id, Epoch: c.Epoch, Base: name.base,
+		Attempt: c.Attempt, Name: d.Name})
+	must(err)
+	data, there := o.w.Objects.Object(key)
+	switch {
+	case !there:
+		return key + " is not in the store"
+	case sha256.Sum256(data) != d.SHA256:
+		return key + " has other bytes than its record"
+	case o.knows(name, data) == nil:
+		return key + " has bytes that the owner never wrote"
+	}
+	return store.proves(name, data)
+}
+
+// kept (S1): of each segment that was closed and that its owner did not remove, the bytes that the
+// owner wrote last are on disk or in the store, always, and after every crash.
+func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
+	for _, s := range l.segments {
+		if s.removed {
+			continue
+		}
+		for _, f := range s.files {
+			data := f.versions[len(f.versions)-1].data
+			_, records := baseOf(f.name)
+			name := fileName{log: l.id, base: s.Base, name: f.name, records: records}
+			local := slices.ContainsFunc(files, func(x file) bool {
+				return x.base == s.Base && x.name == f.name && x.place != dead &&
+					bytes.Equal(x.data, data)
+			})
+			if local || o.lostSome(l.id) {
+				continue
+			}
+			if missing := store.proves(name, data); missing != "" {
+				o.violate(NoUncopiedDelete, "%s of %s is not on disk, and %s", f.name, l.id,
+					missing)
+			}
+		}
+	}
+}
+
+// lostSome reports whether the store lost some object of the log by itself.
+func (o *Oracle) lostSome(id tier.LogID) bool {
+	return slices.ContainsFunc(o.lostKeys, func(key string) bool {
+		return strings.Contains(key, "/"+id.String()+"/")
+	})
+}
+
+// noGap (S6): every offset from the log's beginning to the end of its last closed segment is on
+// disk, in the store, or in a recorded hole. What its owner removed and tierd has not noticed yet
+// is excused until due.
+func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) {
+	if ledger == nil {
+		return
+	}
+	records := liveRecords(files)
+	why := ""
+	if !l.opened && len(records) > 0 && ledger.state.Start > records[0].base {
+		why = "the log was opened above its first segment"
+	}
+	l.opened = true
+	covered := ledger.covered()
+	for _, x := range files {
+		if s := l.segment(x.base); x.records && s != nil && s.closed {
+			covered = covered.Add(s.Range)
+		}
+	}
+	var last tier.Offset
+	if n := len(records); n > 0 {
+		last = records[n-1].base // nothing tells what is missing above it
+	}
+	for _, s := range l.segments {
+		excused := s.removed && (!due || s.Base >= last)
+		if s.closed && s.Base >= ledger.state.Start && !excused && !covered.Covers(s.Range) {
+			why = "offsets of " + s.Range.String() + " are in neither tier, and in no hole"
+		}
+	}
+	if why != "" {
+		o.violate(NoGap, "%s: %s", l.id, why)
+	}
+}

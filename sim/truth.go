@@ -1,0 +1,334 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/offsets"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// The oracle reads disk, store and ledger itself, past the process and past every fault.
+
+// Where a file of a segment is on its way out.
+const (
+	trashDir      = ".tierd-trash"
+	pendingSuffix = ".pending"
+	deadSuffix    = ".dead"
+)
+
+// place of a file within its log.
+type filePlace uint8
+
+const (
+	live    filePlace = iota
+	pending           // in the trash, and may come back
+	dead              // in the trash, and its deletion is decided
+)
+
+// fileName is a path of the source taken apart.
+type fileName struct {
+	log     tier.LogID
+	base    tier.Offset
+	name    string // base name, as it is while the file is live
+	records bool   // it is the file with the records
+	place   filePlace
+}
+
+// parsePath takes a path from the root of the disk apart; ok is false if it is no file of a
+// segment.
+func parsePath(p string) (f fileName, ok bool) {
+	rest, inside := strings.CutPrefix(p, sourceDir+"/")
+	if !inside {
+		return fileName{}, false
+	}
+	dir, name := path.Split(rest)
+	dir = strings.TrimSuffix(dir, "/")
+	if d, trashed := strings.CutSuffix(dir, "/"+trashDir); trashed {
+		dir = d
+		if n, isDead := strings.CutSuffix(name, deadSuffix); isDead {
+			name, f.place = n, dead
+		} else if n, isPending := strings.CutSuffix(name, pendingSuffix); isPending {
+			name, f.place = n, pending
+		} else {
+			return fileName{}, false
+		}
+	}
+	id, err := tier.ParseLogID(dir)
+	if err != nil {
+		return fileName{}, false
+	}
+	f.log, f.name = id, name
+	f.base, f.records = baseOf(name)
+	if stem, isCompanion := strings.CutSuffix(name, Companion); isCompanion {
+		f.base, ok = baseOf(stem + ".log")
+		return f, ok
+	}
+	return f, f.records
+}
+
+// file is one that is on disk now.
+type file struct {
+	fileName
+	at   string // its path from the root
+	stat tier.Stat
+	data []byte
+}
+
+// files reads every file of a log, also those in its trash, ascending by base and name.
+func (w *World) files(id tier.LogID) []file {
+	var out []file
+	dir := path.Join(w.source(), id.String())
+	for _, d := range []string{dir, path.Join(dir, trashDir)} {
+		infos, err := w.Disk.List(d)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		must(err)
+		for _, i := range infos {
+			at := path.Join(d, i.Name)
+			// A source that is elsewhere has the same files.
+			f, ok := parsePath(path.Join(sourceDir, strings.TrimPrefix(at, w.source())))
+			if !ok {
+				continue
+			}
+			data, err := readFile(w.Disk, at)
+			must(err)
+			out = append(out, file{f, at, i.Stat, data})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b file) int {
+		if a.base != b.base {
+			return int(a.base - b.base)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return out
+}
+
+// live keeps the files with records that are in their place.
+func liveRecords(files []file) []file {
+	return slices.DeleteFunc(slices.Clone(files), func(f file) bool {
+		return f.place != live || !f.records
+	})
+}
+
+func readFile(dir vfs.Dir, name string) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
+// must stops a simulation that cannot look at its own world.
+func must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("sim: look at the world: %v", err))
+	}
+}
+
+// ledgerLog is what the ledger durably holds of a log.
+type ledgerLog struct {
+	state      tier.LogState
+	facts      []tier.Fact // copies and holes, ascending by position
+	attempts   []tier.Attempt
+	tombstones []offsets.Tombstone
+}
+
+// covered are the offsets that are in a finished copy or in a recorded hole.
+func (l *ledgerLog) covered() tier.RangeSet {
+	var out tier.RangeSet
+	for _, f := range l.facts {
+		if f.Add != nil {
+			out = out.Add(f.Add.Content.Range)
+		} else {
+			out = out.Add(f.Hole.Range)
+		}
+	}
+	return out
+}
+
+// ledgerTruth is what the ledger durably holds.
+type ledgerTruth struct {
+	id     string
+	logs   []ledgerLog // in the order in which they were opened
+	tables []tier.TableState
+}
+
+func (t *ledgerTruth) log(id tier.LogID) *ledgerLog {
+	for i := range t.logs {
+		if t.logs[i].state.Log == id {
+			return &t.logs[i]
+		}
+	}
+	return nil
+}
+
+func (t *ledgerTruth) table(name string) tier.TableState {
+	for _, s := range t.tables {
+		if s.Table == name {
+			return s
+		}
+	}
+	return tier.TableState{Table: name}
+}
+
+// ledgerNow reads the ledger as a process that started now would find it.
+func (w *World) ledgerNow() (*ledgerTruth, error) {
+	l, err := offsets.Open(w.Medium.Clone())
+	if err != nil {
+		return nil, err
+	}
+	t := &ledgerTruth{id: l.ID()}
+	err = l.Restore(func(s tier.LogState, _ []tier.Remote, attempts []tier.Attempt) error {
+		t.logs = append(t.logs, ledgerLog{state: s, attempts: attempts})
+		return nil
+	})
+	for i := range t.logs {
+		id := t.logs[i].state.Log
+		var errFacts, errTombs error
+		t.logs[i].facts, errFacts = l.Facts(id, 0, t.logs[i].state.Next)
+		t.logs[i].tombstones, errTombs = l.Tombstones(id)
+		err = errors.Join(err, errFacts, errTombs)
+	}
+	errTables := l.RestoreTables(func(s tier.TableState) error {
+		t.tables = append(t.tables, s)
+		return nil
+	})
+	return t, errors.Join(err, errTables, l.Close())
+}
+
+// object is one file of a segment in the store.
+type object struct {
+	key string
+	objstore.Key
+	data []byte
+}
+
+// storeTruth is what the store holds.
+type storeTruth struct {
+	keys    objstore.Keys
+	store   *objstore.Store
+	objects []object // files of segments, ascending by key
+	others  []object // everything else, without content
+	facts   map[tier.LogID][]tier.Fact
+}
+
+// storeNow reads the store past all faults.
+func (w *World) storeNow(ledger string) *storeTruth {
+	store, err := objstore.New(w.Objects, ledger)
+	must(err)
+	t := &storeTruth{keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
+	for _, key := range w.Objects.Keys() {
+		k, err := t.keys.Parse(key)
+		if err != nil {
+			k.Kind = ""
+		}
+		if k.Kind != objstore.KeyFile {
+			t.others = append(t.others, object{key: key, Key: k})
+			continue
+		}
+		data, _ := w.Objects.Object(key)
+		t.objects = append(t.objects, object{key, k, data})
+	}
+	return t
+}
+
+// manifest reads what the store's own manifest says of a log, without the ledger's help.
+func (t *storeTruth) manifest(id tier.LogID) []tier.Fact {
+	if facts, read := t.facts[id]; read {
+		return facts
+	}
+	facts, _, err := t.store.Manifest(context.Background(), id)
+	must(err)
+	t.facts[id] = facts
+	return facts
+}
+
+// proves says whether the store holds exactly these bytes as the named file of the segment, by an
+// object that a readable manifest entry names with its digest. It returns what is missing; "" is
+// nothing.
+func (t *storeTruth) proves(f fileName, data []byte) string {
+	sum := tier.SHA256(sha256.Sum256(data))
+	missing := "the store has no object with its bytes"
+	for _, o := range t.objects {
+		same := o.Log == f.log && o.Base == f.base && o.Name == f.name && bytes.Equal(o.data, data)
+		if !same {
+			continue
+		}
+		missing = "no readable manifest entry names its copy"
+		for _, fact := range t.manifest(f.log) {
+			if fact.Add == nil || fact.Add.Attempt != o.Attempt || fact.Epoch != o.Epoch {
+				continue
+			}
+			for _, named := range fact.Add.Content.Files {
+				if named.Name == f.name && named.SHA256 == sum && named.Size == int64(len(data)) {
+					return ""
+				}
+			}
+		}
+	}
+	return missing
+}
+
+// intent is a deletion that the audit log announced, with its outcome, if it has one.
+type intent struct {
+	log     string
+	base    tier.Offset
+	sum     tier.SHA256
+	outcome tier.OutcomeResult
+}
+
+// intents reads the audit log as it would be after a crash now that drops what is not synced. It
+// knows the lines' format and nothing of package audit.
+func (w *World) intents() []*intent {
+	disk := w.Disk.Clone().Crash(nil)
+	infos, err := disk.List(auditDir)
+	must(err)
+	var out []*intent
+	bySeq := map[uint64]*intent{}
+	for _, i := range infos {
+		if path.Ext(i.Name) != ".jsonl" {
+			continue
+		}
+		data, err := readFile(disk, path.Join(auditDir, i.Name))
+		must(err)
+		for line := range bytes.Lines(data) {
+			var r struct {
+				Seq    uint64
+				Intent *struct {
+					Log    string
+					Range  tier.Range
+					SHA256 tier.SHA256
+				}
+				Outcome *struct {
+					Of     uint64
+					Result tier.OutcomeResult
+				}
+			}
+			if json.Unmarshal(line, &r) != nil {
+				continue // torn: it was never durable
+			}
+			if r.Intent != nil {
+				bySeq[r.Seq] = &intent{r.Intent.Log, r.Intent.Range.Base, r.Intent.SHA256, ""}
+				out = append(out, bySeq[r.Seq])
+			} else if r.Outcome != nil && bySeq[r.Outcome.Of] != nil {
+				bySeq[r.Outcome.Of].outcome = r.Outcome.Result
+			}
+		}
+	}
+	return out
+}
