@@ -60,7 +60,7 @@
 //	tombstone attempt | cause text | abandoned at i
 //	hole      epoch u | range | (copied offset then - range.next) i | cause text | at i
 //	table     state text | epoch u | window {since i | segments i | bytes i} | paused u8 (0, 1) |
-//	          if 1: code text | text | rule text | until i
+//	          if 1: code text | text | rule text | title text | until i
 //	attempt   log number u | position u
 //	  id
 //

@@ -341,6 +341,7 @@ func encodeTable(t *tier.TableState) []byte {
 	b = appendString(b, string(t.Paused.Code))
 	b = appendString(b, t.Paused.Text)
 	b = appendString(b, t.Paused.Rule)
+	b = appendString(b, t.Paused.Title)
 	return binary.AppendVarint(b, int64(t.Paused.Until))
 }
 
@@ -353,7 +354,7 @@ func decodeTable(name string, body []byte) (tier.TableState, error) {
 	t.Window.Bytes = d.int()
 	if d.flag() {
 		t.Paused = &tier.Reason{Code: tier.Code(d.string()), Text: d.string(), Rule: d.string(),
-			Until: tier.Time(d.int())}
+			Title: d.string(), Until: tier.Time(d.int())}
 	}
 	return t, d.end()
 }
