@@ -51,6 +51,12 @@ func (f *fake) Explain(_ context.Context, log tier.LogID, o tier.Offset) (*api.E
 	return fullExplanation(), f.err
 }
 
+func (f *fake) PolicyInput(_ context.Context, log tier.LogID, o tier.Offset,
+) (*api.PolicyInput, error) {
+	f.asked = append(f.asked, "policy-input "+log.String()+"@"+jsonOf(o))
+	return fullPolicyInput(), f.err
+}
+
 func (f *fake) Resume(_ context.Context, table string) error {
 	f.asked = append(f.asked, "resume "+table)
 	return f.err
@@ -113,6 +119,12 @@ func fullStatus() *api.Status {
 	}
 }
 
+func fullPolicyInput() *api.PolicyInput {
+	return &api.PolicyInput{Log: "orders/0", Base: 100, Next: 220,
+		Input:        json.RawMessage(`{"action":"delete_local","now_ns":1800000000000000001}`),
+		UnknownFacts: []api.UnknownFact{{Name: "offsets", Text: "older than 10m: a & b <c>"}}}
+}
+
 func fullListing() *api.Listing {
 	return &api.Listing{Log: "orders/0", Segments: []api.Segment{copiedSegment(),
 		{Base: 220, Next: 340, Bytes: 10, Tiers: []api.Tier{api.TierLocal},
@@ -149,6 +161,7 @@ func TestGolden(t *testing.T) {
 		"segments-empty":  &api.Listing{Log: "orders/0"},
 		"explain":         fullExplanation(),
 		"explain-unknown": &api.Explanation{Log: "orders/0", Offset: 7},
+		"policy-input":    fullPolicyInput(),
 		"accept-loss":     &api.AcceptedLoss{Log: "orders/0", Base: 200, Next: 300},
 		"health":          &api.Health{Healthy: true},
 		"error-on-the-wire": map[string]any{
@@ -222,8 +235,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []any{api.Status{}, api.Listing{}, api.Explanation{}, api.AcceptedLoss{},
-		api.Health{}, api.Error{}} {
+	for _, v := range []any{api.Status{}, api.Listing{}, api.Explanation{}, api.PolicyInput{},
+		api.AcceptedLoss{}, api.Health{}, api.Error{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for _, c := range []api.ErrorCode{api.CodeInvalid, api.CodeNotFound, api.CodeRefused,
@@ -245,6 +258,7 @@ func TestClientAndHandler(t *testing.T) {
 	same(t, "status", fullStatus())(c.Status(ctx))
 	same(t, "segments", fullListing())(c.Segments(ctx, odd))
 	same(t, "explain", fullExplanation())(c.Explain(ctx, odd, 150))
+	same(t, "policy-input", fullPolicyInput())(c.PolicyInput(ctx, odd, 150))
 	same(t, "accept-loss", &api.AcceptedLoss{Log: odd.String(), Base: 200, Next: 300})(
 		c.AcceptLoss(ctx, odd, 200))
 	same(t, "health", &f.health)(c.Health(ctx))
@@ -254,7 +268,7 @@ func TestClientAndHandler(t *testing.T) {
 		}
 	}
 	want := []string{"segments " + odd.String(), "explain " + odd.String() + "@150",
-		"accept-loss " + odd.String() + "@200", "resume " + odd.Table, "reload"}
+		"policy-input " + odd.String() + "@150", "accept-loss " + odd.String() + "@200", "resume " + odd.Table, "reload"}
 	if diff := cmp.Diff(want, f.asked); diff != "" {
 		t.Errorf("what the backend was asked:\n%s", diff)
 	}
@@ -321,6 +335,7 @@ func TestPaths(t *testing.T) {
 		{"GET", "/api/v1/logs/orders/segments", 400, "want table/name"},
 		{"GET", "/api/v1/logs/orders/0/explain", 400, "offset"},
 		{"GET", "/api/v1/logs/orders/0/explain?offset=-1", 400, "offset"},
+		{"POST", "/api/v1/logs/orders/0/policy-input?offset=1", 405, "GET"},
 		{"GET", "/api/v1/logs/orders/0/explain?offset=9223372036854775808", 400, "offset"},
 		{"GET", "/api/v1/logs/orders/0/accept-loss?offset=1", 405, "use POST"},
 		{"GET", "/api/v1/tables/orders/resume", 405, "use POST"},

@@ -78,6 +78,12 @@ func (c *Client) Explain(ctx context.Context, log tier.LogID, o tier.Offset) (*E
 	return call[Explanation](ctx, c, http.MethodGet, logPath(log, "explain"), offset(o))
 }
 
+// PolicyInput implements Backend.
+func (c *Client) PolicyInput(ctx context.Context, log tier.LogID, o tier.Offset,
+) (*PolicyInput, error) {
+	return call[PolicyInput](ctx, c, http.MethodGet, logPath(log, "policy-input"), offset(o))
+}
+
 // Resume implements Backend.
 func (c *Client) Resume(ctx context.Context, table string) error {
 	path := "/api/v1/tables/" + url.PathEscape(table) + "/resume"

@@ -23,6 +23,9 @@ type Backend interface {
 	// Explain says which tier holds an offset of a log and what the gate answers now for it. It
 	// reads and asks as a deletion would, and deletes nothing.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
+	// PolicyInput gives what the policies would be asked now about the local segment that holds an
+	// offset of a log; CodeNotFound where none does.
+	PolicyInput(ctx context.Context, log tier.LogID, offset tier.Offset) (*PolicyInput, error)
 	// Resume lets the deletions of a table that is paused go on.
 	Resume(ctx context.Context, table string) error
 	// AcceptLoss accepts that the damaged segment that holds the offset is lost.
@@ -110,6 +113,10 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 			o tier.Offset) (any, error) {
 			return h.b.Explain(r.Context(), id, o)
 		})),
+		"policy-input": only(http.MethodGet, h.onOffset(name, func(r *http.Request, id tier.LogID,
+			o tier.Offset) (any, error) {
+			return h.b.PolicyInput(r.Context(), id, o)
+		})),
 		"accept-loss": only(http.MethodPost, h.onOffset(name, func(r *http.Request, id tier.LogID,
 			o tier.Offset) (any, error) {
 			return h.b.AcceptLoss(r.Context(), id, o)
@@ -117,7 +124,7 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 	}[verb]
 	if serve == nil {
 		answer(w, nil, Errorf(CodeNotFound, "%q: no such path; "+
-			"want /api/v1/logs/LOG/segments, /explain or /accept-loss", r.URL.Path))
+			"want /api/v1/logs/LOG/segments, /explain, /policy-input or /accept-loss", r.URL.Path))
 		return
 	}
 	serve(w, r)

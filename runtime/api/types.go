@@ -272,6 +272,23 @@ type Decision struct {
 	Reasons List[Reason] `json:"reasons"`
 }
 
+// PolicyInput is what the policies would be asked about a local segment now: GET .../policy-input.
+type PolicyInput struct {
+	Log  string      `json:"log"`
+	Base tier.Offset `json:"base"`
+	Next tier.Offset `json:"next"`
+	// Input has the schema policies/schema/input.json.
+	Input json.RawMessage `json:"input"`
+	// UnknownFacts are the configured facts that are not in Input, because they are not known now.
+	UnknownFacts List[UnknownFact] `json:"unknown_facts"`
+}
+
+// UnknownFact is a fact that is not known now, and why.
+type UnknownFact struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
 // AcceptedLoss is the answer to accept-loss.
 type AcceptedLoss struct {
 	Log    string      `json:"log"`

@@ -269,11 +269,8 @@ func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.Lo
 			return out, nil
 		}
 	}
-	candidate := engine.DeleteCandidate{Segment: v.Segment, Copied: v.Remote,
-		Position: v.Position, Ordinal: v.Ordinal}
-	candidate.Segment.Next = v.Next
-	verdict, err := d.exec.Explain(ctx, engine.Delete{Log: id, Source: view.Source,
-		Action: tier.DeleteLocal, Remote: view.Remote}, candidate)
+	f, candidate := d.proposal(id, &view, v)
+	verdict, err := d.exec.Explain(ctx, f, candidate)
 	if err != nil {
 		return out, err
 	}

@@ -14,17 +14,29 @@ import (
 // same gate; the permit is thrown away.
 func (x *Executor) Explain(ctx context.Context, f engine.Delete,
 	c engine.DeleteCandidate) (gate.Verdict, error) {
-	src, err := x.source(f.Source)
-	if err != nil {
-		return gate.Verdict{}, err
-	}
 	g := x.c.Generation()
-	facts, _, err := x.facts(ctx, g, src, f, c)
+	facts, err := x.factsNow(ctx, g, f, c)
 	if err != nil {
 		return gate.Verdict{}, err
 	}
 	_, v := g.Gate.Ask(ctx, facts)
 	return v, nil
+}
+
+// Facts gathers what a deletion of the candidate would be judged on, and asks nobody.
+func (x *Executor) Facts(ctx context.Context, f engine.Delete,
+	c engine.DeleteCandidate) (*gate.Facts, error) {
+	return x.factsNow(ctx, x.c.Generation(), f, c)
+}
+
+func (x *Executor) factsNow(ctx context.Context, g *Generation, f engine.Delete,
+	c engine.DeleteCandidate) (*gate.Facts, error) {
+	src, err := x.source(f.Source)
+	if err != nil {
+		return nil, err
+	}
+	facts, _, err := x.facts(ctx, g, src, f, c)
+	return facts, err
 }
 
 // facts looks at everything that guard and policies may know of the candidate, now. What cannot be
