@@ -11,7 +11,7 @@ import (
 // BenchmarkMoveStart moves the starts of logs of a thousand segments each over one segment, and
 // then removes its copy; one commit for all logs each. A move looks at all copies of its log.
 func BenchmarkMoveStart(b *testing.B) {
-	const logs, each = 200, 1000
+	const logs, each = 500, 1000
 	l, _ := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
 	defer l.Close()
 	fill(b, l, logs, each)

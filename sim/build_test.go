@@ -126,7 +126,7 @@ func outcome(w *World) string {
 		add("table %s: paused: %t", t.Table, t.Paused != nil)
 	}
 	for _, in := range w.intents() {
-		if in.outcome == tier.OutcomeDeleted {
+		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal {
 			add("%s: audited as deleted: %d", in.log, in.base)
 		}
 	}

@@ -25,8 +25,10 @@ func (o *Oracle) Quiet() {
 	for _, l := range o.logs {
 		files := o.w.files(l.id)
 		known := ledger.log(l.id)
-		o.noGap(l, files, known, true)
-		o.eligible(l, files, store)
+		if t := ledger.table(l.id.Table); t.State == tier.Enabled {
+			o.noGap(l, files, known, true)
+			o.eligible(l, files, store)
+		}
 		o.expired(l, files, ledger)
 		o.settled(l, files, known, store)
 	}
@@ -54,11 +56,12 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 	records := liveRecords(files)
 	table, governed := o.w.Config.Tables(l.id.Table)
 	stopped := o.w.Paused || ledger.table(l.id.Table).Paused != nil || o.Policies || !governed ||
-		!table.Tiering || o.w.Config.Delete != tier.LocalDeleteUnlink
+		o.w.Config.Delete != tier.LocalDeleteUnlink
 	if stopped || len(records) < 2 {
 		return
 	}
 	oldest := records[0]
+	table = o.limits(table)
 	// A file that was written again may be taken for younger than its content.
 	young := o.w.Now.Sub(oldest.stat.ModTime) <= table.LocalTTL
 	table.LocalTTL = max(table.LocalTTL, 0)
@@ -99,6 +102,10 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 func summary(facts []tier.Fact) string {
 	var b bytes.Buffer
 	for _, f := range facts {
+		if f.Add == nil && f.Hole == nil {
+			fmt.Fprintf(&b, "%d mark of epoch %d\n", f.Position, f.Epoch)
+			continue
+		}
 		if f.Hole != nil {
 			fmt.Fprintf(&b, "%d hole %s %s\n", f.Position, f.Hole.Range, f.Hole.Cause)
 			continue
@@ -164,7 +171,7 @@ func (o *Oracle) concluded() {
 		went = append(went, fmt.Sprintf("%s %d", d.log, d.base))
 	}
 	for _, in := range o.w.intents() {
-		if in.outcome == tier.OutcomeDeleted {
+		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal {
 			said = append(said, fmt.Sprintf("%s %d", in.log, in.base))
 		}
 	}

@@ -19,10 +19,12 @@ const (
 	PersistBeforeAct Property = "S4 PersistBeforeAct"
 	Gated            Property = "S5 Gated"
 	NoGap            Property = "S6 NoGap"
-	NoRemoteDelete   Property = "S7 StartBeforeRemoteDelete"
+	StartFirst       Property = "S7 StartBeforeRemoteDelete"
 	ActiveUntouched  Property = "S10 ActiveUntouched"
 	Recovered        Property = "S13 RecoveryIdempotent"
 	CountedOnce      Property = "S14 CountedOnce"
+	OrphanNeverLive  Property = "S15 OrphanNeverLive"
+	MinimumAge       Property = "S16 MinimumAge"
 	AuditTrue        Property = "S17 AuditTrue"
 	EligibleCopied   Property = "L1 EligibleIsCopied"
 	ExpiredDeleted   Property = "L2 ExpiredIsDeleted"
@@ -50,7 +52,11 @@ type Oracle struct {
 	w          *World
 	logs       []*logRecord // ascending by id
 	lostKeys   []string
-	floor      map[tier.LogID]tier.Offset // the highest copied offset that was durable
+	floor      map[tier.LogID]tier.Offset    // the highest copied offset that was durable
+	starts     map[tier.LogID]tier.Offset    // the log start that was seen last
+	fresh      map[tier.LogID]tier.TierEpoch // for started
+	epochs     map[tier.LogID]tier.TierEpoch // for monotone
+	strays     []string
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -90,11 +96,14 @@ type deletion struct {
 	inode    uint64
 	at       tier.Time
 	forgiven bool // the brake's window need not have it any more
+	untiered bool // its table did not tier then
 }
 
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
-	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{}}
+	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
+		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
+		epochs: map[tier.LogID]tier.TierEpoch{}}
 	return w.oracle
 }
 
@@ -247,13 +256,18 @@ func (o *Oracle) rest() {
 	o.behind(ledger)
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
+		t := ledger.table(l.state.Log.Table)
+		o.started(l, t)
 		o.monotone(l)
-		o.sound(l, store)
+		o.sound(l, t, store)
 	}
 	for _, l := range o.logs {
 		files := o.w.files(l.id)
-		o.kept(l, files, store)
-		o.noGap(l, files, ledger.log(l.id), false)
+		known, t := ledger.log(l.id), ledger.table(l.id.Table)
+		o.kept(l, files, known, store)
+		if t.State == tier.Enabled && known != nil && known.state.Epoch == t.Epoch {
+			o.noGap(l, files, known, false)
+		}
 	}
 	o.counted(ledger)
 }

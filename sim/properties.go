@@ -70,7 +70,14 @@ func (o *Oracle) dooms(f fileName, p Point) {
 		return
 	}
 	o.deletions = append(o.deletions, deletion{fileName: f, inode: files[i].stat.Inode,
-		at: o.w.Now})
+		at: o.w.Now, untiered: o.untiered(f.log)})
+}
+
+// untiered reports whether the log's table does not tier now: then its TTL alone governs what is
+// local.
+func (o *Oracle) untiered(id tier.LogID) bool {
+	ledger, err := o.w.ledgerNow()
+	return err == nil && ledger.table(id.Table).State != tier.Enabled
 }
 
 // unlinks judges the removal of one name.
@@ -122,20 +129,28 @@ func (o *Oracle) gated(f fileName, files []file) {
 	switch {
 	case err != nil:
 		why = err.Error()
-	case !governed || !table.Tiering:
-		why = "the table is not tiered"
+	case !governed || !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
+		why = "the table is not tiered, and not disabled yet"
 	case o.w.Paused:
 		why = "the pause file is there"
 	case ledger.table(f.log.Table).Paused != nil:
 		why = "the table is paused"
 	case o.w.Config.Delete != tier.LocalDeleteUnlink:
 		why = "local_delete is " + string(o.w.Config.Delete)
-	case !o.Policies && !o.over(table, f, files):
+	case !o.Policies && !o.over(o.limits(table), f, files):
 		why = "no limit of the table is over"
 	default:
 		return
 	}
 	o.violate(Gated, "segment %d of %s is deleted, but %s", f.base, f.log, why)
+}
+
+// limits are those that govern local segments: with tiering off, those of the whole log.
+func (o *Oracle) limits(t tier.Table) tier.Table {
+	if o.untiered(tier.LogID{Table: t.Name}) {
+		t.LocalTTL, t.LocalBytes, t.LocalSegments = t.TTL, t.Bytes, tier.Limit{}
+	}
+	return t
 }
 
 // over says in words of its own what the built-in policy says in Rego: a copied local segment may
@@ -193,8 +208,13 @@ func (o *Oracle) proved(f fileName, files []file, at string) {
 		return // there is nothing: the operation will say so
 	}
 	why := ""
+	decided := slices.ContainsFunc(o.deletions, func(d deletion) bool {
+		return d.untiered && d.log == f.log && d.base == f.base
+	})
 	if o.knows(f, files[i].data) == nil {
 		why = "nobody ever wrote it like that"
+	} else if decided || o.untiered(f.log) {
+		return // gated has judged whether its time had come
 	} else if ledger, err := o.w.ledgerNow(); err != nil {
 		why = err.Error()
 	} else {
@@ -208,7 +228,7 @@ func (o *Oracle) proved(f fileName, files []file, at string) {
 // seeStore judges what is about to happen in the store.
 func (o *Oracle) seeStore(p Point) {
 	if p.Kind == string(fault.OpDelete) {
-		o.violate(NoRemoteDelete, "tierd deletes %s: this version has no rule that lets it", p.Name)
+		o.removes(p.Name)
 		return
 	}
 	ledger, err := o.w.ledgerNow()
@@ -241,7 +261,7 @@ func unannounced(l *ledgerLog, k objstore.Key, err error) string {
 	})
 	switch k.Kind {
 	case objstore.KeyFile, objstore.KeyEntry:
-		isHole := func(f tier.Fact) bool { return f.Hole != nil && f.Position == k.Position }
+		isHole := func(f tier.Fact) bool { return f.Add == nil && f.Position == k.Position }
 		none := k.Attempt == tier.AttemptID{}
 		if !underWay && !(none && slices.ContainsFunc(l.facts, isHole)) {
 			return "the ledger has no attempt under way that names it"
@@ -267,8 +287,11 @@ func unannounced(l *ledgerLog, k objstore.Key, err error) string {
 func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 	for _, x := range slices.Concat(store.objects, store.others) {
 		l := ledger.log(x.Log)
-		if l != nil && (x.Kind == objstore.KeyCheckpoint || l.knows(x.Key)) {
+		if l != nil && (x.Kind == objstore.KeyCheckpoint || l.knows(x.Key)) || o.isStray(x.key) {
 			continue
+		}
+		if l != nil && x.Kind == objstore.KeyEntry && x.Position < l.state.Next {
+			continue // of a copy that was removed; the next sweep finds it
 		}
 		o.violate(PersistBeforeAct, "%s is in the store, and the ledger does not know it", x.key)
 	}
@@ -289,7 +312,7 @@ func (l *ledgerLog) knows(k objstore.Key) bool {
 		if f.Add != nil && f.Add.Attempt == k.Attempt {
 			return true
 		}
-		if f.Hole != nil && k.Kind == objstore.KeyEntry && f.Position == k.Position {
+		if f.Add == nil && k.Kind == objstore.KeyEntry && f.Position == k.Position {
 			return true
 		}
 	}
@@ -315,6 +338,9 @@ func (o *Oracle) behind(ledger *ledgerTruth) {
 // monotone (S3): the copied offset of a log never goes back, whatever crashes.
 func (o *Oracle) monotone(l *ledgerLog) {
 	id, copied := l.state.Log, l.state.Copied
+	if l.state.Fresh > o.epochs[id] {
+		o.epochs[id], o.floor[id] = l.state.Fresh, copied // nothing of the old epoch counts
+	}
 	if copied < o.floor[id] {
 		o.violate(CopiedMonotone, "the copied offset of %s went from %d back to %d", id,
 			o.floor[id], copied)
@@ -324,14 +350,14 @@ func (o *Oracle) monotone(l *ledgerLog) {
 
 // sound (S2): every offset below the copied offset is in a recorded hole or in a recorded copy, and
 // what is recorded as a copy is in the store with bytes that the owner wrote.
-func (o *Oracle) sound(l *ledgerLog, store *storeTruth) {
+func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 	id := l.state.Log
 	why := ""
-	if !l.covered().Covers(tier.Range{Base: l.state.Start, Next: l.state.Copied}) {
+	if !leaves(t) && l.state.Epoch >= t.Fresh && !l.covered().Covers(tier.Range{Base: l.state.Start, Next: l.state.Copied}) {
 		why = "of what lies below it something was never copied"
 	}
 	for _, fact := range l.facts {
-		if fact.Add == nil {
+		if fact.Add == nil || !l.counts(fact.Add, t) {
 			continue
 		}
 		for _, f := range fact.Add.Content.Files {
@@ -368,10 +394,10 @@ func (o *Oracle) unsound(id tier.LogID, c *tier.Copy, d tier.FileDigest, store *
 
 // kept (S1): of each segment that was closed and that its owner did not remove, the bytes that the
 // owner wrote last are on disk or in the store, always, and after every crash.
-func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
+func (o *Oracle) kept(l *logRecord, files []file, known *ledgerLog, store *storeTruth) {
 	for _, s := range l.segments {
-		if s.removed {
-			continue
+		if s.removed || known != nil && s.closed && s.Next <= known.state.LogStart {
+			continue // it left the log by its owner's hand, or by a move that started has judged
 		}
 		for _, f := range s.files {
 			data := f.versions[len(f.versions)-1].data
@@ -381,7 +407,10 @@ func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 				return x.base == s.Base && x.name == f.name && x.place != dead &&
 					bytes.Equal(x.data, data)
 			})
-			if local || o.lostSome(l.id) {
+			gone := slices.ContainsFunc(o.deletions, func(d deletion) bool {
+				return d.untiered && d.log == l.id && d.base == s.Base
+			})
+			if local || gone || o.lostSome(l.id) {
 				continue
 			}
 			if missing := store.proves(name, data); missing != "" {
@@ -424,7 +453,8 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 	}
 	for _, s := range l.segments {
 		excused := s.removed && (!due || s.Base >= last)
-		if s.closed && s.Base >= ledger.state.Start && !excused && !covered.Covers(s.Range) {
+		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
+		if s.closed && inside && !excused && !covered.Covers(s.Range) {
 			why = "offsets of " + s.Range.String() + " are in neither tier, and in no hole"
 		}
 	}

@@ -214,5 +214,8 @@ func (w *World) Stray(id tier.LogID) {
 	if err != nil {
 		panic(err)
 	}
+	if w.oracle != nil {
+		w.oracle.stray(key)
+	}
 	w.Objects.Put(key, []byte("stray"))
 }

@@ -148,13 +148,17 @@ type ledgerLog struct {
 	tombstones []offsets.Tombstone
 }
 
-// covered are the offsets that are in a finished copy or in a recorded hole.
+// covered are the offsets that are in a finished copy, in a recorded hole, or expired.
 func (l *ledgerLog) covered() tier.RangeSet {
 	var out tier.RangeSet
+	for _, r := range l.state.Expired {
+		out = out.Add(r)
+	}
 	for _, f := range l.facts {
-		if f.Add != nil {
+		switch {
+		case f.Add != nil && f.Add.Epoch >= l.state.Fresh:
 			out = out.Add(f.Add.Content.Range)
-		} else {
+		case f.Hole != nil:
 			out = out.Add(f.Hole.Range)
 		}
 	}
@@ -286,6 +290,7 @@ func (t *storeTruth) proves(f fileName, data []byte) string {
 
 // intent is a deletion that the audit log announced, with its outcome, if it has one.
 type intent struct {
+	action  tier.Action
 	log     string
 	base    tier.Offset
 	sum     tier.SHA256
@@ -310,6 +315,7 @@ func (w *World) intents() []*intent {
 			var r struct {
 				Seq    uint64
 				Intent *struct {
+					Action tier.Action
 					Log    string
 					Range  tier.Range
 					SHA256 tier.SHA256
@@ -323,7 +329,8 @@ func (w *World) intents() []*intent {
 				continue // torn: it was never durable
 			}
 			if r.Intent != nil {
-				bySeq[r.Seq] = &intent{r.Intent.Log, r.Intent.Range.Base, r.Intent.SHA256, ""}
+				bySeq[r.Seq] = &intent{r.Intent.Action, r.Intent.Log, r.Intent.Range.Base,
+					r.Intent.SHA256, ""}
 				out = append(out, bySeq[r.Seq])
 			} else if r.Outcome != nil && bySeq[r.Outcome.Of] != nil {
 				bySeq[r.Outcome.Of].outcome = r.Outcome.Result

@@ -257,6 +257,14 @@ func (d *Daemon) reloadGeneration() error {
 			err = fmt.Errorf("%s changed: only a restart can do that", key)
 		}
 	}
+	if err == nil {
+		d.mu.Lock()
+		why := d.engine.Refuses(g.settings())
+		d.mu.Unlock()
+		if why != nil {
+			err = fmt.Errorf("%s: %s", why.Code, why.Text)
+		}
+	}
 	if err != nil {
 		text := err.Error()
 		d.reload.Store(&text)

@@ -2,8 +2,10 @@ package exec
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/engine"
@@ -73,6 +75,9 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		}
 	}
 	announced, err := x.deletionOf(f, facts, cp, verdict)
+	if err == nil && len(cp.Content.Files) == 0 {
+		announced.SHA256, err = hashOf(ctx, src, f.Log, facts.Seg)
+	}
 	if err != nil {
 		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
 	}
@@ -158,4 +163,24 @@ func (x *Executor) deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy,
 		}
 	}
 	return d, nil
+}
+
+// hashOf is the hash of the local log file of a segment that has no copy, for the audit record.
+func hashOf(ctx context.Context, src Source, log tier.LogID, seg gate.SegmentFacts) (sum tier.SHA256,
+	err error) {
+	name, err := src.LogFile(ctx, log, seg.Range.Base)
+	if err != nil {
+		return sum, err
+	}
+	r, err := src.Open(ctx, log, name)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(r, 0, seg.File.Size)); err != nil {
+		return sum, fmt.Errorf("read %s %s: %w", log, name, err)
+	}
+	r.DropCache(0, seg.File.Size)
+	return tier.SHA256(h.Sum(nil)), nil
 }

@@ -131,7 +131,8 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 	facts.Seg.MaxTime, facts.Seg.ModTime = cp.Content.MaxTime, cp.ModTime
 	p.Recorded = tier.TruthOf(cp.Content.Range == facts.Seg.Range && len(cp.Content.Files) > 0)
 	state, _ := x.c.Ledger.Log(log)
-	facts.Safety.EpochCurrent = tier.TruthOf(cp.Epoch >= state.Fresh && cp.Epoch <= facts.Log.Epoch)
+	fresh := max(state.Fresh, x.c.Ledger.Table(log.Table).Fresh)
+	facts.Safety.EpochCurrent = tier.TruthOf(cp.Epoch >= fresh && cp.Epoch <= facts.Log.Epoch)
 	if p.Identity, p.Objection, err = x.identical(ctx, src, facts, &cp); err != nil {
 		return cp, err
 	}

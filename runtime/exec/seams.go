@@ -54,6 +54,8 @@ type Source interface {
 	Read(ctx context.Context, id tier.LogID, r tier.Range) (tier.Content, error)
 	// Stat returns the identity that the file of a segment has now.
 	Stat(ctx context.Context, id tier.LogID, name string) (tier.Stat, error)
+	// LogFile is the base name of the file that holds the records of the segment with the base.
+	LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (name string, err error)
 	// Open opens one file of a segment; name is a base name from Content.
 	Open(ctx context.Context, id tier.LogID, name string) (SourceReader, error)
 	// Drop removes the segment's files, the one with the records first to vanish from its name, and

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// What the oracle says of remote data: when they may leave a log, and when their objects may go.
+
+// leaves reports whether all remote data of the table are to go.
+func leaves(t tier.TableState) bool {
+	return t.Policy == tier.PolicyDelete && t.State != tier.Enabled
+}
+
+// counts reports whether the copy is still part of its log.
+func (l *ledgerLog) counts(c *tier.Copy, t tier.TableState) bool {
+	return c.Epoch >= l.state.Fresh && c.Content.Range.Next > l.state.LogStart && !leaves(t)
+}
+
+// started (S7, S16): the start of a log moves only over what the owner removed, over what is older
+// than the table's TTL by the oracle's own record, or where the table's tiering is turned off with
+// the policy delete.
+func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
+	id := l.state.Log
+	before, seen := o.starts[id]
+	o.starts[id] = l.state.LogStart
+	if !seen || l.state.LogStart <= before || leaves(t) || l.state.Fresh > o.fresh[id] {
+		o.fresh[id] = l.state.Fresh
+		return
+	}
+	table, governed := o.w.Config.Tables(id.Table)
+	for _, s := range o.record(id).segments {
+		if s.removed || s.Next > l.state.LogStart || s.Base < before || o.Policies {
+			continue
+		}
+		old := governed && table.TTL > 0
+		for _, f := range s.files {
+			v := f.versions[len(f.versions)-1]
+			old = old && o.w.Now.Sub(v.at) > table.TTL
+		}
+		if !old && !table.Bytes.Set {
+			o.violate(MinimumAge, "the start of %s moved to %d over segment %d, which is younger than "+
+				"table.log.ttl of %s", id, l.state.LogStart, s.Base, table.TTL)
+		}
+	}
+}
+
+// removes judges the removal of one object from the store: of a copy that left its log, in ledger and
+// manifest, at least the grace ago; or of what nothing names.
+func (o *Oracle) removes(key string) {
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		return // rest says so
+	}
+	store := o.w.storeNow(ledger.id)
+	k, err := store.keys.Parse(key)
+	if err != nil {
+		o.violate(OrphanNeverLive, "%s is removed, and is no object of tierd's", key)
+		return
+	}
+	l, t := ledger.log(k.Log), ledger.table(k.Log.Table)
+	if l == nil {
+		return
+	}
+	if o.w.Paused || t.Paused != nil {
+		o.violate(Gated, "%s is removed while deletions are paused", key)
+	}
+	if k.Kind != objstore.KeyFile {
+		return // a manifest's object, judged by what the manifest says without it
+	}
+	for _, a := range l.attempts {
+		if a.ID == k.Attempt {
+			o.violate(OrphanNeverLive, "%s is removed, and its attempt is under way", key)
+		}
+	}
+	for _, f := range l.facts {
+		if f.Add == nil || f.Add.Attempt != k.Attempt {
+			continue
+		}
+		if l.counts(f.Add, t) {
+			o.violate(StartFirst, "%s is removed, and its copy is still part of the log", key)
+		}
+		o.afterGrace(key, l, f.Add, t, store)
+	}
+}
+
+// afterGrace (S7): the move that took the copy out of the log stands in the manifest, and readers had
+// the grace to finish.
+func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.TableState,
+	store *storeTruth) {
+	if c.Epoch < l.state.Fresh {
+		return
+	}
+	grace := tier.Time(o.w.Config.Grace)
+	for _, m := range l.state.Moves {
+		covers := c.Content.Range.Next <= m.Start || leaves(t) && m.Cause == tier.MoveDisabled
+		said := slices.ContainsFunc(store.manifest(k(l)), func(f tier.Fact) bool {
+			return f.Start != nil && *f.Start >= m.Start
+		})
+		if covers && said && o.w.Now-m.At >= grace {
+			return
+		}
+	}
+	o.violate(StartFirst, "%s is removed, and the start was not moved over it, in ledger and manifest, "+
+		"at least %s ago", key, o.w.Config.Grace)
+}
+
+func k(l *ledgerLog) tier.LogID { return l.state.Log }
+
+// stray notes an object that nobody of this ledger put into the store.
+func (o *Oracle) stray(key string) { o.changed = true; o.strays = append(o.strays, key) }
+
+func (o *Oracle) isStray(key string) bool {
+	return slices.ContainsFunc(o.strays, func(s string) bool { return strings.HasPrefix(key, s) })
+}
