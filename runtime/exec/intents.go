@@ -71,6 +71,9 @@ func (x *Executor) resolveIntent(ctx context.Context, in tier.Intent) (ended boo
 				return false, err
 			}
 		}
+	case tier.DeleteRemote, tier.DisableDelete, tier.DeleteOrphan:
+		// The ledger still has what is to go, and asks again for whatever is left of it.
+		out.Result, out.Text = tier.OutcomeUnknown, "interrupted; what is left goes by another deletion"
 	case tier.AcceptLoss:
 		// It deletes nothing, and goes on where it stopped when it is asked for again.
 		out.Text = "interrupted"
