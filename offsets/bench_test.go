@@ -63,9 +63,11 @@ func BenchmarkAppend(b *testing.B) {
 			l, m := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
 			count := &commits{Medium: m}
 			l.medium = count
-			for i := range callers {
-				mustAppend(b, l, tier.LogOpened{Log: benchLog(i), Epoch: 1})
+			opened := make([]tier.Record, callers)
+			for i := range opened {
+				opened[i] = tier.LogOpened{Log: benchLog(i), Epoch: 1}
 			}
+			commitTogether(b, l, opened)
 			before := count.n.Load()
 			b.ResetTimer()
 			var wg sync.WaitGroup
@@ -79,10 +81,13 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// copySegments is one of several callers that append b.N records together.
+// copySegments is one of several callers that append b.N records together. It copies one log from
+// its beginning: every second record advances the copied offset.
 func copySegments(b *testing.B, l *Ledger, id tier.LogID, caller, callers int) {
+	base := tier.Offset(0)
 	for n := caller; 2*n < b.N; n += callers {
-		r := span(tier.Offset(n), tier.Offset(n+1))
+		r := span(base, base+1)
+		base = r.Next
 		c := benchCopy(n, r)
 		var err error
 		c.Position, err = l.Append(context.Background(),
@@ -96,6 +101,44 @@ func copySegments(b *testing.B, l *Ledger, id tier.LogID, caller, callers int) {
 			b.Error(err)
 			return
 		}
+	}
+}
+
+// BenchmarkLongLog copies more segments of a log that has many copies, as many at a time as there are
+// copying workers by default, each time in two commits.
+func BenchmarkLongLog(b *testing.B) {
+	const together = 4
+	for _, segments := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("segments=%d", segments), func(b *testing.B) {
+			l, _ := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
+			commitTogether(b, l, []tier.Record{tier.LogOpened{Log: benchLog(0), Epoch: 1}})
+			next := 0
+			grow := func(n int) {
+				var started, finished []tier.Record
+				for range n {
+					r := span(tier.Offset(next), tier.Offset(next+1))
+					c := benchCopy(next, r)
+					c.Position = tier.Position(next)
+					started = append(started, tier.CopyStarted{Log: benchLog(0),
+						Attempt: benchAttempt(next, r)})
+					finished = append(finished, tier.CopyFinished{Log: benchLog(0), Copy: c})
+					next++
+				}
+				commitTogether(b, l, started)
+				commitTogether(b, l, finished)
+			}
+			for next < segments {
+				grow(1000)
+			}
+			rounds := 0
+			for b.Loop() {
+				grow(together)
+				rounds++
+			}
+			n := rounds * together
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/segment")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
 
@@ -150,6 +193,7 @@ func BenchmarkRestore(b *testing.B) {
 	}
 	b.ReportMetric(opening.Seconds()/float64(rounds), "open-s")
 	b.ReportMetric(restoring.Seconds()/float64(rounds), "restore-s")
+	b.ReportMetric((opening+restoring).Seconds()/float64(rounds), "start-s")
 	b.ReportMetric(float64(headers)/logs, "heap-B/log")
 }
 
@@ -161,42 +205,45 @@ func heap() uint64 {
 	return s.HeapAlloc
 }
 
+// commitTogether makes the records durable in one commit.
+func commitTogether(b *testing.B, l *Ledger, records []tier.Record) {
+	b.Helper()
+	group := make([]*pending, len(records))
+	for i, r := range records {
+		group[i] = &pending{record: r, done: make(chan struct{})}
+	}
+	l.commitGroup(group)
+	for _, p := range group {
+		if p.err != nil {
+			b.Fatal(p.err)
+		}
+	}
+}
+
 // fill copies each segments of each log, in large groups.
 func fill(b *testing.B, l *Ledger, logs, each int) {
-	commit := func(records []*pending) {
-		for _, p := range records {
-			p.done = make(chan struct{})
-		}
-		l.commitGroup(records)
-		for _, p := range records {
-			if p.err != nil {
-				b.Fatal(p.err)
-			}
-		}
-	}
-	var group []*pending
+	var opened []tier.Record
 	for i := range logs {
-		group = append(group, &pending{record: tier.LogOpened{Log: benchLog(i), Source: "broker-1",
-			Layout: tier.LayoutKafka, Incarnation: fmt.Sprintf("topic-%d", i/100), Epoch: 1}})
+		opened = append(opened, tier.LogOpened{Log: benchLog(i), Source: "broker-1",
+			Layout: tier.LayoutKafka, Incarnation: fmt.Sprintf("topic-%d", i/100), Epoch: 1})
 	}
-	commit(group)
+	commitTogether(b, l, opened)
 	// Logs grow in turns, ten segments at a time, so that their pages lie scattered over the file.
 	const turn, together = 10, 500
 	for first := 0; first < each; first += turn {
 		for low := 0; low < logs; low += together {
-			var started, finished []*pending
+			var started, finished []tier.Record
 			for n := range turn * together {
 				id, s := benchLog(low+n/turn), first+n%turn
 				n := s*logs + low + n/turn
 				r := span(tier.Offset(s*1_000_000), tier.Offset((s+1)*1_000_000))
-				started = append(started, &pending{record: tier.CopyStarted{Log: id,
-					Attempt: benchAttempt(n, r)}})
+				started = append(started, tier.CopyStarted{Log: id, Attempt: benchAttempt(n, r)})
 				c := benchCopy(n, r)
 				c.Position = tier.Position(s)
-				finished = append(finished, &pending{record: tier.CopyFinished{Log: id, Copy: c}})
+				finished = append(finished, tier.CopyFinished{Log: id, Copy: c})
 			}
-			commit(started)
-			commit(finished)
+			commitTogether(b, l, started)
+			commitTogether(b, l, finished)
 		}
 	}
 }
