@@ -54,9 +54,7 @@ func (c *policyFmtCmd) Run(a *app) error {
 			}
 		}
 		if c.Diff {
-			// Its first line is for programs that other lines suffice for too.
-			_, change, _ := bytes.Cut(diff.Diff(m.Path, m.Source, m.Path, formatted[i]), []byte("\n"))
-			_, _ = p.Write(change)
+			_, _ = p.Write(difference(m, formatted[i]))
 		} else {
 			p.line("%s", m.Path)
 		}
@@ -66,6 +64,12 @@ func (c *policyFmtCmd) Run(a *app) error {
 		return errCheck
 	}
 	return err
+}
+
+// difference is a unified diff, without the line with a command that begins it.
+func difference(m rego.Module, formatted []byte) []byte {
+	_, out, _ := bytes.Cut(diff.Diff(m.Path, m.Source, m.Path, formatted), []byte("\n"))
+	return out
 }
 
 // formatAll formats each module. The error is a rego.Errors with all that are no policies.

@@ -95,7 +95,8 @@ func (c *policyTestCmd) table(p *page, r *suite.Report) {
 		t := &r.Results[i]
 		switch {
 		case t.Outcome == suite.Fail || t.Outcome == suite.Error:
-			p.alarm("%s %s (%s:%d)", strings.ToUpper(string(t.Outcome)), testName(t), t.File, t.Line)
+			word := strings.ToUpper(string(t.Outcome))
+			p.alarm("%s %s (%s:%d)", word, testName(t), t.File, t.Line)
 			p.indented(details(t))
 		case c.Verbose || t.Outcome == suite.Skip:
 			p.line("%s %s (%s:%d)", t.Outcome, testName(t), t.File, t.Line)
