@@ -25,7 +25,7 @@ help: ## list the targets
 
 build: ## compile everything; the commands go to bin/
 	$(GO) build ./...
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) build -o bin/ ./cmd/...
 
 test: ## run all tests
 	$(GO) test ./...
@@ -61,7 +61,7 @@ rewrite: ## write the golden files anew: read the diff before you commit it
 		xargs -n 1 dirname | sort -u) -rewrite
 
 demo: ## run the main job on real Kafka segments and check what became of every file
-	@$(GO) build -trimpath -o bin/ ./cmd/tierd
+	@$(GO) build -o bin/ ./cmd/tierd
 	@sh demo/demo.sh bin/tierd
 
 check: test check-rest ## all that CI runs

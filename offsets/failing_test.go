@@ -1,10 +1,12 @@
 package offsets
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -28,6 +30,83 @@ func onDisk(t *testing.T, n int) (*Ledger, *Bolt) {
 		t.Fatal(err)
 	}
 	return openAt(t, path)
+}
+
+// TestFaultInAValue takes away the end of a value that goes over many pages: the fault is in the
+// one who reads it, not in bbolt.
+func TestFaultInAValue(t *testing.T) {
+	t.Parallel()
+	l, m := onDisk(t, 0)
+	id := tier.LogID{Table: "t", Name: "0"}
+	a := benchAttempt(1, span(0, 9))
+	a.Names = []string{strings.Repeat("n", 50*4096)}
+	pos := mustAppend(t, l, tier.CopyStarted{Log: id, Attempt: a})
+	for i := range tier.Time(8) { // moves all other pages to the front
+		mustAppend(t, l, tier.ClockSeen{At: 1 + i})
+	}
+	b, err := os.ReadFile(m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := bytes.LastIndex(b, bytes.Repeat([]byte("n"), 4096))
+	if err := os.Truncate(m.path, int64(last)/4096*4096-10*4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Attempt(id, pos); !errors.Is(err, tier.ErrDamaged) {
+		t.Fatalf("got error %v, want damage", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// TestMediumGoesBack lets entries change behind the ledger's back. It is noticed before the next
+// record is taken, be the entry older or newer than it should be.
+func TestMediumGoesBack(t *testing.T) {
+	t.Parallel()
+	id := tier.LogID{Table: "t", Name: "0"}
+	changes := map[string]func(h *header, root *rootState){
+		"copied offset fell":    func(h *header, _ *rootState) { h.state.Copied-- },
+		"copied offset rose":    func(h *header, _ *rootState) { h.state.Copied++ },
+		"next position fell":    func(h *header, _ *rootState) { h.state.Next-- },
+		"next position rose":    func(h *header, _ *rootState) { h.state.Next++ },
+		"log start rose":        func(h *header, _ *rootState) { h.state.LogStart++ },
+		"epoch rose":            func(h *header, _ *rootState) { h.state.Epoch++ },
+		"log became another":    func(h *header, _ *rootState) { h.state.Log.Name = "1" },
+		"the clock went back":   func(_ *header, root *rootState) { root.clock-- },
+		"a log was numbered":    func(_ *header, root *rootState) { root.nextLog++ },
+		"the root was replaced": func(_ *header, root *rootState) { root.id[3]++ },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := NewMemory([16]byte{1})
+			l, err := Open(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, tier.ClockSeen{At: 9})
+			mustAppend(t, l, tier.LogOpened{Log: id, Epoch: 1})
+			mustAppend(t, l, tier.HoleRecorded{Log: id, Hole: tier.Hole{Range: span(0, 9)}})
+			h, root := *l.index.logs[id], l.index.root
+			change(&h, &root)
+			err = m.Update(func(tx Tx) error {
+				key := logKey(h.number)
+				return errors.Join(tx.Put(key, enclose(key, h.encode())),
+					tx.Put(rootKey(), enclose(rootKey(), root.encode())))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.Append(context.Background(), tier.Published{Log: id, Position: 0})
+			if !errors.Is(err, tier.ErrDamaged) {
+				t.Errorf("got error %v, want damage", err)
+			}
+			if l.Err() != err {
+				t.Errorf("the ledger goes on")
+			}
+		})
+	}
 }
 
 func openAt(t testing.TB, path string) (*Ledger, *Bolt) {

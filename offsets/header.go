@@ -26,8 +26,9 @@ func (h *header) cover(r tier.Range) {
 		return
 	}
 	h.ahead = h.ahead.Add(r)
-	for len(h.ahead) > 0 && h.ahead[0].Base <= h.state.Copied {
-		h.state.Copied = max(h.state.Copied, h.ahead[0].Next)
+	// The ranges of a set do not touch: only the first can reach down to the prefix.
+	if first := h.ahead[0]; first.Base <= h.state.Copied {
+		h.state.Copied = first.Next
 		h.ahead = h.ahead[1:]
 	}
 	if len(h.ahead) == 0 {

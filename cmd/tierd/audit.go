@@ -12,6 +12,7 @@ import (
 // auditCmd holds the commands about the deletion log.
 type auditCmd struct {
 	Verify auditVerifyCmd `cmd:"" help:"Check the chain of the deletion log."`
+	Replay auditReplayCmd `cmd:"" help:"Say which recorded deletions today's policies would not allow."`
 }
 
 // auditVerifyCmd checks the deletion log.

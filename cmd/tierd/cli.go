@@ -26,12 +26,14 @@ type cli struct {
 	Explain    explainCmd    `cmd:"" help:"Say where an offset lies, why it is kept, and until when."`
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
+	Policy     policyCmd     `cmd:"" help:"Check, test and try out policies."`
 	Audit      auditCmd      `cmd:"" help:"Work with the deletion log."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // system is what the command has of the process.
 type system struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
 }

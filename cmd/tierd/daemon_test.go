@@ -65,7 +65,7 @@ func (l *lab) write(name, content string) {
 
 // system gives commands the writers and an environment of their own.
 func (l *lab) system(stdout, stderr io.Writer) system {
-	return system{stdout, stderr, func(name string) (string, bool) {
+	return system{strings.NewReader(""), stdout, stderr, func(name string) (string, bool) {
 		if name == "XDG_RUNTIME_DIR" {
 			return l.dir, true
 		}

@@ -10,16 +10,20 @@ import (
 	"github.com/tierd/tierd/runtime/config"
 )
 
-// The exit codes. 4, changes pending, belongs to a command that plans.
+// The exit codes.
 const (
 	exitOK      = 0
 	exitCheck   = 1 // a check did not pass
 	exitUsage   = 2 // usage, configuration or compile error
 	exitRuntime = 3 // everything else
+	exitChanges = 4 // with --detailed-exitcode: something would change
 )
 
 // errCheck ends a command whose own output says what did not pass.
 var errCheck = errors.New("a check did not pass")
+
+// errChanges ends a command whose own output says what would change.
+var errChanges = errors.New("something would change")
 
 // checkError is why a check did not pass.
 type checkError struct{ error }
@@ -42,7 +46,7 @@ func (a *app) exit(err error) int {
 	var problems config.Problems
 	var policy rego.Errors
 	switch {
-	case code == exitOK, errors.Is(err, errCheck):
+	case code == exitOK, errors.Is(err, errCheck), errors.Is(err, errChanges):
 	case errors.As(err, &problems), errors.As(err, &policy):
 		// Each begins with its place, as editors know it.
 		a.complain("%v", err)
@@ -66,6 +70,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, errCheck), errors.As(err, &failed):
 		return exitCheck
+	case errors.Is(err, errChanges):
+		return exitChanges
 	case errors.Is(err, context.Canceled):
 		return exitRuntime
 	case errors.As(err, &usage), errors.As(err, &problems), errors.As(err, &policy):

@@ -11,7 +11,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], system{os.Stdout, os.Stderr, os.LookupEnv})
+	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.LookupEnv})
 	stop()
 	os.Exit(code)
 }

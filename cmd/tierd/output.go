@@ -89,6 +89,13 @@ func (p *page) line(format string, args ...any) {
 	_, _ = fmt.Fprintf(p, format+"\n", args...)
 }
 
+// indented prints each line of the text two spaces further in.
+func (p *page) indented(text string) {
+	for line := range strings.Lines(text) {
+		p.line("  %s", strings.TrimRight(line, "\n"))
+	}
+}
+
 // alarm prints one line that wants an operator.
 func (p *page) alarm(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)

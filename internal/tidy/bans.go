@@ -44,7 +44,7 @@ type ban struct {
 
 // hosts are where the program meets the machine: the clock is read, goroutines are started and
 // lines are printed there, and handed on as arguments.
-var hosts = []string{"runtime/daemon", "cmd"}
+var hosts = []string{"runtime/daemon", "cmd", "internal/bench"}
 
 var bans = []ban{
 	{rule: "clock", pkg: "time", names: []string{"Now", "Since", "Until"}, units: hosts,
@@ -60,7 +60,7 @@ var bans = []ban{
 	{rule: "random", pkg: "math/rand/v2", but: []string{"New", "NewPCG", "NewChaCha8", "NewZipf",
 		"Rand", "Source", "PCG", "ChaCha8", "Zipf"}, units: hosts,
 		hint: "take a *rand.Rand or a func as an argument"},
-	{rule: "exit", pkg: "os", names: []string{"Exit"}, units: []string{"cmd"},
+	{rule: "exit", pkg: "os", names: []string{"Exit"}, units: []string{"cmd", "internal/bench"},
 		hint: "return an error"},
 	{rule: "print", pkg: "fmt", names: []string{"Print", "Printf", "Println"},
 		units: []string{"cmd"}, hint: "write to a writer that is an argument"},

@@ -67,6 +67,7 @@ var layers = []unit{
 	{dir: "cmd", may: []string{"*"}},
 
 	{dir: "internal/tidy"},
+	{dir: "internal/bench"},                    // it runs the command as a user would
 	{dir: ".", may: []string{"internal/tidy"}}, // the test that runs the rules
 }
 

@@ -141,4 +141,5 @@ func localDeleted(id tier.LogID, r tier.Range, w tier.BrakeWindow) tier.LocalDel
 	return tier.LocalDeleted{Log: id, Range: r, Bytes: 6000, At: t0 + 20, Window: w}
 }
 
-var pauseReason = tier.Reason{Code: tier.CodeBrake, Text: "too many", Rule: "limits", Until: t0}
+var pauseReason = tier.Reason{Code: tier.CodeBrake, Text: "too many", Rule: "limits",
+	Title: "the brake", Until: t0}

@@ -96,6 +96,7 @@ func (a answer) String() string { return fmt.Sprintf("%d, %v", a.pos, a.err) }
 func testGroupFails(t *testing.T, disk Disk) {
 	b := open(t, disk)
 	b.append(opened(orders0, 0))
+	b.copies(orders0, 9, span(0, 10)) // so that no position is 0 any more
 	b.ledger.Close()
 	synctest.Test(t, func(t *testing.T) {
 		b := &box{T: t, disk: disk}
@@ -149,18 +150,28 @@ func testWithdrawn(t *testing.T, disk Disk) {
 func testTaken(t *testing.T, disk Disk) {
 	inBubble(t, disk, func(b *box, g *gated) {
 		ctx, cancel := context.WithCancel(context.Background())
-		taken := b.goAppend(ctx, tier.ClockSeen{At: t0})
+		first := b.goAppend(ctx, tier.ClockSeen{At: t0})
+		synctest.Wait()
+		// The next group has two members: one of them commits for both.
+		second := b.goAppend(ctx, tier.ClockSeen{At: t0 + 1})
+		third := b.goAppend(ctx, tier.ClockSeen{At: t0 + 2})
+		synctest.Wait()
+		g.begin <- struct{}{}
+		b.same(nil, (<-first).err)
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		select {
-		case a := <-taken:
-			b.Fatalf("the outcome %v came before the commit", a)
-		default:
+		for _, member := range []<-chan answer{second, third} {
+			select {
+			case a := <-member:
+				b.Errorf("the outcome %v came before the commit", a)
+			default:
+			}
 		}
 		g.begin <- struct{}{}
-		b.same(nil, (<-taken).err)
-		b.same(t0, b.ledger.Clock())
+		b.same(nil, (<-second).err)
+		b.same(nil, (<-third).err)
+		b.same(t0+2, b.ledger.Clock())
 	})
 }
 

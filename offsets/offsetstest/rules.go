@@ -363,26 +363,28 @@ func ruleCheckpoints(b *box) {
 	for range 62 {
 		next()
 	}
-	gap := b.append(hole(orders0, span(10, 20)))
-	b.refused(check(1, 0)) // 63 positions
 	a := attempt(1000, span(0, 10))
 	a.Position = b.append(started(orders0, a))
-	b.refused(check(1, 0)) // one is unpublished, and one under way
-	b.append(tier.Published{Log: orders0, Position: gap})
-	b.refused(check(1, 0)) // one is under way
+	b.refused(check(1, 0)) // 63 positions
+	gap := b.append(hole(orders0, span(10, 20)))
+	b.refused(check(1, 0)) // one is under way, and one unpublished
 	b.append(finished(orders0, a))
-	b.refused(check(1, 1))
+	b.refused(check(1, 0)) // one is unpublished
+	b.append(tier.Published{Log: orders0, Position: gap})
+	for range 64 {
+		next()
+	}
+	b.refused(check(1, 2)) // its positions are not handed out
+	b.refused(check(1, 1)) // comes before its turn
 	b.refused(check(0, 0))
 	b.refused(check(2, 0))
 	b.refused(check(200, 0))
 	b.append(check(1, 0))
 	b.append(check(1, 0)) // once more
 	b.same([]uint64{1}, b.state(orders0).Checkpoints)
-	for range 64 {
-		next()
-	}
-	b.refused(check(1, 2))
-	b.append(check(1, 1))
+	underWay := b.append(started(orders0, attempt(1001, span(0, 10))))
+	b.append(check(1, 1)) // nothing in it is under way
+	b.same(tier.Position(128), underWay)
 	b.same([]uint64{2}, b.state(orders0).Checkpoints)
 }
 

@@ -17,6 +17,8 @@ type Facts struct {
 	Node   NodeFacts
 	Safety SafetyFacts
 	Extern map[string]any // the user's facts, for policies only
+	// Unknown are the user's facts that Extern should have and has not. What depends on one keeps.
+	Unknown []tier.UnknownFact
 }
 
 // LogFacts describes the log.

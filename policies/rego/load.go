@@ -104,6 +104,25 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 // whatever the files are called and in whatever order they come.
 func (s *Set) Digest() string { return s.digest }
 
+// Rule is a rule that may decide.
+type Rule struct {
+	Where   string // file:line
+	Answer  string // deny, expire, expire_remote or keep
+	Code    tier.Code
+	Title   string // "" where no annotation has one
+	Builtin bool
+}
+
+// Rules lists the rules that may decide, the built-in ones first.
+func (s *Set) Rules() []Rule {
+	out := make([]Rule, len(s.rules))
+	for i, r := range s.rules {
+		a := s.answers[r.answer]
+		out[i] = Rule{r.where, a.kind, r.code, r.title, a.builtin}
+	}
+	return out
+}
+
 // Expires reports whether some user policy may ask for a local deletion before a TTL is over.
 func (s *Set) Expires() bool {
 	return slices.ContainsFunc(s.answers, func(a answer) bool {

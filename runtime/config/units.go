@@ -27,6 +27,9 @@ var (
 	errTimeUnit = errors.New("the units are ns, us, ms, s, m, h, d and w")
 )
 
+// ParseDuration reads a duration as the file has it, such as 36h or 7d.
+func ParseDuration(s string) (time.Duration, error) { return parseDuration(s) }
+
 // parseDuration reads a sum of numbers with units, such as 36h, 1.5h or 1w2d. "0" needs no unit.
 // The result is never negative and at most about 292 years.
 func parseDuration(s string) (time.Duration, error) {

@@ -206,6 +206,22 @@ func TestAFileThatWasOnlyTouchedIsAsOldAsItsCopy(t *testing.T) {
 	r.deleted()
 }
 
+// A program may write a file beside a segment, a checksum say, just after it was copied.
+func TestAFileThatCameToASegmentAfterItsCopyIsCopiedToo(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(7, 10)
+	grown := seg(0)
+	grown.Bytes += 20
+	r.seen(grown, tail(10))
+	if f := r.copied(8, 10); f.Segment != grown {
+		t.Fatalf("got %+v, want a copy of the segment with both files", f)
+	}
+	r.none()
+}
+
 func TestALostObjectIsCopiedAgain(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())
@@ -330,7 +346,8 @@ func TestNothingHappensBeforeStarted(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, e: New(), now: epochStart}
 	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Epoch: 1, Copied: 10, Next: 1},
-		Copies: []tier.Remote{{Range: seg(0).Range, Log: seg(0).Log, ModTime: epochStart}}})
+		Copies: []tier.Remote{{Range: seg(0).Range, Bytes: seg(0).Bytes, Log: seg(0).Log,
+			ModTime: epochStart}}})
 	r.now += 10 * hour
 	r.seen(seg(0), tail(10))
 	r.step(Reconfigured{Settings: settings()})
@@ -377,7 +394,7 @@ func TestATimestampInTheFutureFallsBackToTheMtime(t *testing.T) {
 	r.opened(0)
 	f := take[Copy](r)
 	r.step(Finished{ID: f.ID, Result: Copied{Offset: 10, Next: 1, Remote: tier.Remote{Range: s.Range,
-		Log: s.Log, MaxTime: epochStart + 1000*hour, ModTime: epochStart}}})
+		Bytes: s.Bytes, Log: s.Log, MaxTime: epochStart + 1000*hour, ModTime: epochStart}}})
 	r.after(time.Hour + 1)
 	r.deleted()
 }

@@ -156,7 +156,7 @@ func (l *logIndex) reindex() {
 				continue
 			}
 			l.states[i] = changed
-			if l.remote[j].Log == s.Log && l.remote[j].Next <= s.Next {
+			if l.isCopy(&l.remote[j], s) {
 				// What followed it may have gone since: the segment ends where its copy does.
 				l.states[i], s.Next = copied, l.remote[j].Next
 				break
@@ -169,6 +169,13 @@ func (l *logIndex) reindex() {
 			l.states[i] = l.damageOf(s, l.states[i])
 		}
 	}
+}
+
+// isCopy reports whether r is a copy of the segment as it is now. That another file came to a
+// segment of a plain log shows in the size of all of them; of a Kafka segment files may be left out.
+func (l *logIndex) isCopy(r *tier.Remote, s *tier.LocalSegment) bool {
+	return r.Log == s.Log && r.Next <= s.Next &&
+		(l.layout != tier.LayoutPlain || r.Bytes == s.Bytes)
 }
 
 func (l *logIndex) damageOf(s *tier.LocalSegment, otherwise segmentState) segmentState {
@@ -213,7 +220,7 @@ func (l *logIndex) copyOf(s *tier.LocalSegment) (r tier.Remote, identical, found
 		if l.remote[i].Epoch < l.state.Fresh {
 			continue
 		}
-		same := l.remote[i].Log == s.Log && l.remote[i].Next <= s.Next
+		same := l.isCopy(&l.remote[i], s)
 		if same || !identical {
 			r, found = l.remote[i], true
 		}

@@ -14,7 +14,7 @@ import (
 //  1. the files are read once, checked and hashed; nothing is written
 //  2. ledger: CopyStarted, with the names of everything that may appear in the store
 //  3. store: each file, then its verification; the identity on disk is compared again
-//  4. store: the manifest entry
+//  4. store: the manifest entry, and a look that it is what it should be
 //  5. ledger: CopyFinished, the commit for deletion
 //
 // A stop between any two of them leaves an attempt that Resolve finishes or abandons by looking.
@@ -27,7 +27,9 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	if err != nil {
 		return unread(f, err), nil
 	}
-	if content.Files[0].Stat != f.Segment.Log {
+	state, _ := x.c.Ledger.Log(f.Log)
+	if content.Files[0].Stat != f.Segment.Log ||
+		state.Layout == tier.LayoutPlain && content.Bytes() != f.Segment.Bytes {
 		return failure(tier.CodeChanged, "%s %s: changed since it was scanned", f.Log,
 			f.Segment.Range), nil
 	}
@@ -173,10 +175,21 @@ func (x *Executor) finish(ctx context.Context, log tier.LogID, a tier.Attempt,
 		FinishedAt: x.c.Now()}
 	fact := tier.Fact{Position: a.Position, Epoch: a.Epoch, At: c.FinishedAt,
 		Copied: x.copiedWith(log, content.Range), Add: &c}
-	if err := x.c.Store.PutFact(ctx, log, a.ID, fact); err != nil {
+	if err := x.putFact(ctx, log, a.ID, fact); err != nil {
 		return engine.Failed{Reason: classify(err, tier.CodeStoreError), Attempt: &a}, nil
 	}
 	return x.commit(ctx, log, a, c)
+}
+
+// putFact puts a manifest entry and reads it back: the entry is what the copy is proved from, and a
+// store may keep less than it was given. It checks itself: what can be read is what was written.
+func (x *Executor) putFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
+	f tier.Fact) error {
+	if err := x.c.Store.PutFact(ctx, log, attempt, f); err != nil {
+		return err
+	}
+	_, err := x.c.Store.Fact(ctx, log, f.Position, attempt)
+	return err
 }
 
 // copiedWith is the copied offset that the fact may claim: never more than the ledger will hold

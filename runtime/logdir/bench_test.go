@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,8 @@ func mkdirBench(b *testing.B, dir string) {
 }
 
 // BenchmarkScan measures the first scan of 100,000 segments in 1,000 logs and one that finds them
-// unchanged; a Kafka segment is three files.
+// unchanged, beside listing every directory and looking at every file once; a Kafka segment is three
+// files.
 func BenchmarkScan(b *testing.B) {
 	for _, layout := range []tier.Layout{tier.LayoutPlain, tier.LayoutKafka} {
 		dir := benchTree(b, layout)
@@ -78,6 +80,11 @@ func BenchmarkScan(b *testing.B) {
 			return s
 		}
 		at := tier.TimeOf(time.Now()) + hour
+		b.Run(string(layout)+"/stat", func(b *testing.B) {
+			for b.Loop() {
+				walkAlone(b, dir)
+			}
+		})
 		b.Run(string(layout)+"/first", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -114,6 +121,21 @@ func (d cachedDir) Open(name string) (vfs.File, error) {
 type cachedFile struct{ vfs.File }
 
 func (cachedFile) DropCache(int64, int64) {}
+
+// walkAlone lists every directory below dir and looks at every file.
+func walkAlone(b *testing.B, dir string) {
+	b.Helper()
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		_, err = e.Info()
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
 
 // BenchmarkRead measures reading a segment of 128 MiB out of the page cache with every check,
 // beside the SHA-256 of the same bytes alone, for batches of 1 KiB and of 16 KiB.

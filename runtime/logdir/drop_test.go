@@ -204,7 +204,16 @@ func TestDropRefuses(t *testing.T) {
 			if c.change != nil {
 				c.change(w, &v, &target)
 			}
+			moved := false
+			w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
+				moved = moved || op.Kind == vfs.OpRename || op.Kind == vfs.OpMkdir
+				return vfs.Proceed, nil
+			})
 			err := v.drop(t, s, target)
+			w.mem.SetFault(nil)
+			if moved {
+				t.Errorf("%s, %s: something was moved", v.layout, c.name)
+			}
 			if err == nil || c.want != nil && !errors.Is(err, c.want) ||
 				!strings.Contains(err.Error(), c.text) {
 				t.Errorf("%s, %s: %v, want %v %s", v.layout, c.name, err, c.want, c.text)
@@ -282,61 +291,80 @@ func TestDropPutsAnotherFileBack(t *testing.T) {
 		if got := v.state(w); got != "whole" {
 			t.Errorf("%s: %s", v.layout, got)
 		}
+		// And it is durably back, but for the empty trash.
+		if got := v.state(w.reboot(nil)); got != "whole" && got != emptyTrash {
+			t.Errorf("%s: after a crash: %s", v.layout, got)
+		}
 	}
 }
 
-// TestDropNeverReplaces takes the name while the wrong file is away: both files must stay, and
-// nothing of the log may be decided until somebody has put it right.
+// TestDropNeverReplaces takes the name while the wrong file is away, before or after it is seen to
+// be free: both files must stay, and nothing of the log may be decided until somebody has put it
+// right.
 func TestDropNeverReplaces(t *testing.T) {
 	t.Parallel()
+	stats := func(op vfs.Op) bool {
+		return op.Kind == vfs.OpStat && strings.HasSuffix(op.Path, ".pending")
+	}
+	movesBack := func(op vfs.Op) bool {
+		return (op.Kind == vfs.OpRename || op.Kind == vfs.OpReplace) &&
+			strings.HasSuffix(op.Path, ".pending")
+	}
 	for _, v := range victims(t) {
-		w := newMem(t)
-		s := v.fill(w)
-		target := v.targetNow(w)
-		at := v.dir + "/" + v.records
-		taken := false
-		w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
-			if op.Kind == vfs.OpRename && op.Path == at {
-				w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
-					if op.Kind == vfs.OpStat && strings.HasSuffix(op.Path, ".pending") {
-						w.mem.SetFault(nil)
-						taken = true
-						w.put(at, impostor)
-					}
-					return vfs.Proceed, nil
-				})
-				w.add(at, []byte("more"))
-			}
-			return vfs.Proceed, nil
-		})
-		more := append(slices.Clone(v.content[v.records]), "more"...)
-		err := v.drop(t, s, target)
-		if !errors.Is(err, tier.ErrChanged) || !strings.Contains(err.Error(), "stays in") {
-			t.Errorf("%s: %v, want ErrChanged", v.layout, err)
-		}
-		pending := v.dir + "/.tierd-trash/" + v.records + ".pending"
-		if !taken || !bytes.Equal(w.read(at), impostor) || !bytes.Equal(w.read(pending), more) {
-			t.Fatalf("%s: one of the files is lost: %v", v.layout, w.names(v.dir))
-		}
-		*w.clock += second
-		for range 2 {
-			for _, got := range scan(t, s, now).Scans {
-				if got.Whole || !strings.Contains(codes(got.Problems), ".pending:retry") {
-					t.Errorf("%s: whole %v, %s", v.layout, got.Whole, codes(got.Problems))
+		neverReplaces(t, v, stats)
+		neverReplaces(t, v, movesBack)
+	}
+}
+
+// neverReplaces takes the name at the first operation that when is true of.
+func neverReplaces(t *testing.T, v victim, when func(vfs.Op) bool) {
+	t.Helper()
+	w := newMem(t)
+	s := v.fill(w)
+	target := v.targetNow(w)
+	at := v.dir + "/" + v.records
+	taken := false
+	w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
+		if op.Kind == vfs.OpRename && op.Path == at {
+			w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
+				if when(op) {
+					w.mem.SetFault(nil)
+					taken = true
+					w.put(at, impostor)
 				}
+				return vfs.Proceed, nil
+			})
+			w.add(at, []byte("more"))
+		}
+		return vfs.Proceed, nil
+	})
+	more := append(slices.Clone(v.content[v.records]), "more"...)
+	err := v.drop(t, s, target)
+	if !errors.Is(err, tier.ErrChanged) || !strings.Contains(err.Error(), "stays in") {
+		t.Errorf("%s: %v, want ErrChanged", v.layout, err)
+	}
+	pending := v.dir + "/.tierd-trash/" + v.records + ".pending"
+	if !taken || !bytes.Equal(w.read(at), impostor) || !bytes.Equal(w.read(pending), more) {
+		t.Fatalf("%s: one of the files is lost: %v", v.layout, w.names(v.dir))
+	}
+	*w.clock += second
+	for range 2 {
+		for _, got := range scan(t, s, now).Scans {
+			if got.Whole || !strings.Contains(codes(got.Problems), ".pending:retry") {
+				t.Errorf("%s: whole %v, %s", v.layout, got.Whole, codes(got.Problems))
 			}
-			if look(t, s, v.id.String()).Whole {
-				t.Errorf("%s: a look is whole", v.layout)
-			}
 		}
-		w.remove(at)
-		scan(t, s, now)
-		if !bytes.Equal(w.read(at), more) || slices.Contains(w.names(v.dir), ".tierd-trash") {
-			t.Errorf("%s: not put back: %v", v.layout, w.names(v.dir))
+		if look(t, s, v.id.String()).Whole {
+			t.Errorf("%s: a look is whole", v.layout)
 		}
-		if got := look(t, s, v.id.String()); !got.Whole || len(got.Segments) != 2 {
-			t.Errorf("%s: %+v", v.layout, got)
-		}
+	}
+	w.remove(at)
+	scan(t, s, now)
+	if !bytes.Equal(w.read(at), more) || slices.Contains(w.names(v.dir), ".tierd-trash") {
+		t.Errorf("%s: not put back: %v", v.layout, w.names(v.dir))
+	}
+	if got := look(t, s, v.id.String()); !got.Whole || len(got.Segments) != 2 {
+		t.Errorf("%s: %+v", v.layout, got)
 	}
 }
 
@@ -369,6 +397,12 @@ func crashes() map[string]func(string, int) int {
 	ways := map[string]func(string, int) int{
 		"all is lost": func(string, int) int { return 0 },
 		"all is kept": func(_ string, n int) int { return min(1, n-1) },
+		"only removals are kept": func(label string, _ int) int {
+			if strings.HasPrefix(label, "remove") {
+				return 1
+			}
+			return 0
+		},
 	}
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 4711))
@@ -539,45 +573,56 @@ func repair(t *testing.T, v *victim, w *world, name string, ends map[string]int)
 	}
 }
 
+// faults are ways in which operations of a drop fail.
+type faults struct {
+	effect   vfs.Effect
+	lasting  bool // all that follow fail as well
+	replaced bool // and the file is not the one that was meant
+}
+
 // TestDropFaults fails each operation of a drop in turn, before and after its effect, once and for
-// good. What the drop says must be so, and a later scan must put everything right.
+// good. What the drop says must be so, a later scan must put everything right, and durably.
 func TestDropFaults(t *testing.T) {
 	t.Parallel()
 	for _, v := range victims(t) {
-		for _, effect := range []vfs.Effect{vfs.Fail, vfs.FailAfter} {
-			for _, lasting := range []bool{false, true} {
-				name := fmt.Sprintf("%s effect=%d lasting=%v", v.layout, effect, lasting)
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					ends := map[string]int{}
-					for n := range 1000 {
-						end := faultDrop(t, v, n, effect, lasting)
-						if end == "" {
-							break
-						}
-						ends[end]++
-					}
-					if ends["whole"] == 0 || ends["gone"] == 0 {
-						t.Errorf("ends %v", ends)
-					}
-				})
+		for i := range 8 {
+			f := faults{vfs.Fail, i&1 > 0, i&2 > 0}
+			if i&4 > 0 {
+				f.effect = vfs.FailAfter
 			}
+			t.Run(fmt.Sprintf("%s %+v", v.layout, f), func(t *testing.T) {
+				t.Parallel()
+				ends := map[string]int{}
+				for n := range 1000 {
+					end := faultDrop(t, v, n, f)
+					if end == "" {
+						break
+					}
+					ends[end]++
+				}
+				if ends["whole"] == 0 || (ends["gone"] == 0) != f.replaced {
+					t.Errorf("ends %v", ends)
+				}
+			})
 		}
 	}
 }
 
 // faultDrop fails the n-th operation of a drop and returns how it ended; "" if there is none.
-func faultDrop(t *testing.T, v victim, n int, effect vfs.Effect, lasting bool) string {
+func faultDrop(t *testing.T, v victim, n int, f faults) string {
 	t.Helper()
 	w := newMem(t)
 	s := v.fill(w)
 	target := v.targetNow(w)
 	p := permit(t, target)
+	if f.replaced {
+		s = v.openReplacing(w)
+	}
 	count := 0
 	w.mem.SetFault(func(vfs.Op) (vfs.Effect, error) {
 		count++
-		if count == n+1 || lasting && count > n {
-			return effect, nil
+		if count == n+1 || f.lasting && count > n {
+			return f.effect, nil
 		}
 		return vfs.Proceed, nil
 	})
@@ -586,7 +631,7 @@ func faultDrop(t *testing.T, v victim, n int, effect vfs.Effect, lasting bool) s
 	if count <= n {
 		return ""
 	}
-	if errors.Is(err, tier.ErrChanged) || errors.Is(err, tier.ErrVanished) {
+	if errors.Is(err, tier.ErrVanished) || errors.Is(err, tier.ErrChanged) && !f.replaced {
 		t.Errorf("operation %d: a fault is taken for a change: %v", n, err)
 	}
 	gone := v.state(w)
@@ -600,6 +645,18 @@ func faultDrop(t *testing.T, v victim, n int, effect vfs.Effect, lasting bool) s
 	state := v.state(w)
 	if state != "whole" && state != "gone" {
 		t.Errorf("operation %d: %v, then %s", n, err, state)
+	}
+	// What the scan put right is durable: no crash changes it.
+	for way, choose := range crashes() {
+		crashed := *w
+		crashed.mem = w.mem.Clone()
+		after := crashed.reboot(choose)
+		if _, err := after.open(v.layout).Scan(context.Background(), now); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.state(after); got != state {
+			t.Errorf("operation %d, then a crash, %s: %s and then %s", n, way, state, got)
+		}
 	}
 	return state
 }
@@ -667,6 +724,49 @@ func TestSettle(t *testing.T) {
 		if err := s.Settle(context.Background(), none); !errors.Is(err, tier.ErrVanished) {
 			t.Errorf("%s: no such log: %v", v.layout, err)
 		}
+	}
+}
+
+// TestDropPutsRightFirst drops where an earlier drop was interrupted.
+func TestDropPutsRightFirst(t *testing.T) {
+	t.Parallel()
+	w := newMem(t)
+	v := victims(t)[1]
+	s := v.fill(w)
+	w.put("a/b/.tierd-trash/0.log.dead", nil)
+	w.put("a/b/.tierd-trash/1.log.pending", []byte("not put back: the name is taken"))
+	if err := v.drop(t, s, v.targetNow(w)); err == nil || v.state(w) == "gone" {
+		t.Errorf("dropped beside a file that is to go back: %v", err)
+	}
+	if got := w.names("a/b/.tierd-trash"); len(got) != 1 || got[0] != "1.log.pending" {
+		t.Errorf("the trash has %v", got)
+	}
+	w.remove("a/b/.tierd-trash/1.log.pending")
+	w.put("a/b/.tierd-trash/0.log.dead", nil)
+	if err := v.drop(t, s, v.targetNow(w)); err != nil || v.state(w) != "gone" {
+		t.Errorf("%v, %s", err, v.state(w))
+	}
+}
+
+// TestBrokenSegmentsAreNobodys reads and drops a base that two files have.
+func TestBrokenSegmentsAreNobodys(t *testing.T) {
+	t.Parallel()
+	w := newMem(t)
+	for _, name := range []string{"1.log", "01.log", "5.log"} {
+		w.put("a/b/"+name, []byte(name))
+	}
+	s := w.open(tier.LayoutPlain)
+	ctx, id, r := context.Background(), logID(t, "a/b"), tier.Range{Base: 1, Next: 5}
+	_, errRead := s.Read(ctx, id, r)
+	_, errFile := s.LogFile(ctx, id, 1)
+	target := gate.Target{Action: tier.DeleteLocal, Log: id, Range: r, File: w.stat("a/b/1.log")}
+	for _, err := range []error{errRead, errFile, s.Drop(ctx, permit(t, target), target)} {
+		if err == nil || !strings.Contains(err.Error(), "several files claim its base") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if got := len(w.names("a/b")); got != 3 {
+		t.Errorf("%d files are left", got)
 	}
 }
 

@@ -71,7 +71,7 @@ func (f *folder) refresh(root vfs.Dir) bool {
 	for i := max(0, len(f.segments)-newestFiles); i < len(f.segments); i++ {
 		seg := &f.segments[i]
 		info, err := root.Stat(path.Join(f.dir, seg.name))
-		if err != nil || !info.Regular() || info.Inode != seg.stat.Inode {
+		if err != nil || !info.Regular() {
 			return false
 		}
 		seg.bytes += info.Size - seg.stat.Size

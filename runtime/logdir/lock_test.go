@@ -158,6 +158,9 @@ func TestFileLockOfAnotherFile(t *testing.T) {
 	if lock.Held() {
 		t.Error("the lock of a removed file counts")
 	}
+	if err := os.WriteFile(filepath.Join(dir, "elsewhere"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink("elsewhere", name); err != nil {
 		t.Fatal(err)
 	}

@@ -235,7 +235,7 @@ func (p *plain) ownEnd(s segmentFile) tier.Offset {
 
 // aged reports whether the last segment is closed by its age.
 func (p *plain) aged(s tier.Stat, now tier.Time) bool {
-	return p.closedAfter > 0 && now > 0 && now.Sub(s.ModTime) >= p.closedAfter
+	return p.closedAfter > 0 && now.Sub(s.ModTime) >= p.closedAfter
 }
 
 // crossed finds the segments that overlap by their sizes: then the offsets of the log do not count

@@ -53,6 +53,8 @@ func (s *Source) Read(ctx context.Context, id tier.LogID, r tier.Range) (c tier.
 	if err != nil {
 		return tier.Content{}, err
 	}
+	// What was read is what the engine will know. The next scan must not say something older.
+	defer s.distrust(dir)
 	l := s.layout.group(infos)
 	seg, next, err := s.segment(&l, r)
 	if err != nil {
@@ -68,11 +70,7 @@ func (s *Source) Read(ctx context.Context, id tier.LogID, r tier.Range) (c tier.
 		err = p.readBytes()
 	}
 	if err != nil {
-		s.distrust(dir)
 		return tier.Content{}, fmt.Errorf("segment %s: %w", seg.name, p.why(err))
-	}
-	if p.files[0].before != seg.stat {
-		s.distrust(dir)
 	}
 	return p.content, nil
 }
@@ -313,17 +311,13 @@ func (p *pass) why(err error) error {
 }
 
 // unchanged returns an error unless the name still stands for the file that was opened, and that
-// is as it was then.
+// is as it was then. As long as it is open, no other file has its inode.
 func (p *pass) unchanged(f *passFile) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	named, err := p.root.Stat(path.Join(p.dir, f.name))
 	switch {
 	case err != nil:
 		return gone(err)
-	case info.Stat != f.before || named.Stat != f.before:
+	case named.Stat != f.before:
 		return fmt.Errorf("%s: %w while it was read", f.name, tier.ErrChanged)
 	}
 	return nil

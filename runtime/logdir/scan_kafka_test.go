@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,7 +196,18 @@ func TestKafkaFiles(t *testing.T) {
 			t.Errorf("%s of %d bytes in %+v", shape(got), got.Segments[0].Bytes, got)
 		}
 
+		b.remove(file("orders-0", 100, "index"))
+		got = look(t, s, "orders/0")
+		size := b.stat(file("orders-0", 100, "log")).Size
+		size += b.stat(file("orders-0", 100, "timeindex")).Size
+		if bytes := got.Segments[1].Bytes; bytes != size {
+			t.Errorf("%d bytes, want %d: an index without a log is nobody's", bytes, size)
+		}
+
 		b.put(file("orders-0", 50, "log.swap"), nil)
+		if got := look(t, s, "orders/0"); got.Whole {
+			t.Error("whole while the broker replaces segments")
+		}
 		b.put("orders-0/12.log", nil)
 		b.put("orders-0/99999999999999999999.log", nil)
 		if err := w.symlink("00000000000000000000.log", file("orders-0", 40, "log")); err != nil {
@@ -344,6 +356,21 @@ func TestKafkaTailJumps(t *testing.T) {
 	}
 }
 
+// TestKafkaTailDoubtsTheIndex has a record whose value is a batch of another log, and an index that
+// points at it.
+func TestKafkaTailDoubtsTheIndex(t *testing.T) {
+	t.Parallel()
+	b := newBroker(newMem(t))
+	inner := kbatchtest.V2(nil, kbatchtest.Spec{Base: 5000, Last: 5000})
+	log := kbatchtest.V2(nil, kbatchtest.Spec{Base: 100, Last: 109, Body: len(inner)})
+	copy(log[len(log)-len(inner):], inner)
+	b.put(file("orders-0", 100, "log"), log)
+	b.put(file("orders-0", 100, "index"), be32(be32(nil, 5), int64(len(log)-len(inner))))
+	if got := scan(t, b.open(tier.LayoutKafka), now).Scans[0]; got.LocalEnd != 110 {
+		t.Errorf("ends at %d, want 110", got.LocalEnd)
+	}
+}
+
 func TestKafkaOldMagicTail(t *testing.T) {
 	t.Parallel()
 	b := newBroker(newMem(t))
@@ -376,6 +403,11 @@ func TestRescan(t *testing.T) {
 			var changed []tier.LogID
 			for _, r := range res.Scans {
 				changed = append(changed, r.Log)
+			}
+			for _, r := range res.Scans {
+				if got := look(t, s, r.Log.String()); !slices.Equal(got.Segments, r.Segments) {
+					t.Errorf("%s: %+v, and a look says %+v", step, r.Segments, got.Segments)
+				}
 			}
 			if got := ids(changed); got != want || ids(res.Logs) != "busy/0 idle/0" ||
 				len(res.Scans)+len(res.Unchanged) != 2 {
@@ -423,6 +455,42 @@ func TestRescanDistrustsYoungTimes(t *testing.T) {
 	b.seg("orders-0", 200, 300) // the mtime stands still
 	if got := scan(t, s, now+2*second); len(got.Scans) != 1 || len(got.Scans[0].Segments) != 3 {
 		t.Errorf("a segment stays unseen: %+v", got.Scans)
+	}
+}
+
+// TestRescanDistrustsYoungFiles does the same with a file that is no longer among the newest.
+func TestRescanDistrustsYoungFiles(t *testing.T) {
+	t.Parallel()
+	b := newBroker(newMem(t))
+	for base := tier.Offset(0); base < 400; base += 100 {
+		b.seg("orders-0", base, base+100)
+	}
+	s := b.open(tier.LayoutKafka)
+	log, _, _ := segment(0, 100)
+	*b.clock = now
+	b.put(file("orders-0", 0, "log"), log[:101])
+	scan(t, s, now+second)
+	b.put(file("orders-0", 0, "log"), log) // neither mtime moves
+	if got := scan(t, s, now+2*second); len(got.Scans) != 1 {
+		t.Errorf("a longer file stays unseen: %+v", got)
+	}
+}
+
+// TestRescanWalksOn shows that what was walked through is not walked again when the directory is
+// listed anew.
+func TestRescanWalksOn(t *testing.T) {
+	t.Parallel()
+	b := newBroker(newMem(t))
+	log, _, _ := segment(0, 100)
+	name := file("orders-0", 0, "log")
+	b.put(name, log[:303])
+	s := b.open(tier.LayoutKafka)
+	scan(t, s, now)
+	*b.clock += second
+	b.put(name, append(make([]byte, 303), log[303:]...))
+	b.put("orders-0/leader-epoch-checkpoint", []byte("0\n0\n"))
+	if got := scan(t, s, now+minute).Scans[0]; got.LocalEnd != 100 {
+		t.Errorf("ends at %d, want 100", got.LocalEnd)
 	}
 }
 

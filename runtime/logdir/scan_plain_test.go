@@ -188,7 +188,8 @@ func TestPlainIDs(t *testing.T) {
 				t.Errorf("%s: %s", id, shape(got))
 			}
 		}
-		for _, id := range []string{"a/x", "wal/0", "wal/a", "x/1.log", "x/1.log/y", ".git/x"} {
+		for _, id := range []string{"a/x", "wal/0", "wal/a", "x/1.log", "x/1.log/y", ".git/x",
+			"wal/.git"} {
 			_, _, err := s.Look(context.Background(), logID(t, id))
 			if !errors.Is(err, tier.ErrVanished) {
 				t.Errorf("a look at %s says %v, want ErrVanished", id, err)
@@ -351,6 +352,10 @@ func TestPlainTrouble(t *testing.T) {
 		res, err := s.Scan(context.Background(), now)
 		if err != nil || res.Trouble == nil || res.Trouble.Code != c.want || len(res.Logs) > 0 {
 			t.Errorf("%s: %v, %+v; want %s", c.name, err, res, c.want)
+		}
+		_, _, err = s.Look(context.Background(), logID(t, "wal/a"))
+		if err == nil || errors.Is(err, tier.ErrVanished) != strings.HasPrefix(c.name, "nothing") {
+			t.Errorf("%s: a look says %v", c.name, err)
 		}
 	}
 }

@@ -71,6 +71,12 @@ type Reason struct {
 	Until Time   `json:"-"`
 }
 
+// UnknownFact is a fact of the user's that is configured and not known now.
+type UnknownFact struct {
+	Name string
+	Why  string
+}
+
 // Truth is a fact that may be unknown. The zero value is Unknown, and Unknown is never yes.
 type Truth uint8
 

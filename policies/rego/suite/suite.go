@@ -230,9 +230,24 @@ func reached(r *tester.Result) string {
 		return "it is undefined"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d: not so:\n", last.Location.File, last.Location.Row)
 	if err := topdown.PrettyEvent(&b, last, topdown.PrettyEventOpts{PrettyVars: true}); err != nil {
 		return err.Error()
 	}
-	return strings.TrimRight(b.String(), " \n")
+	return fmt.Sprintf("%s:%d: not so:\n%s", last.Location.File, last.Location.Row,
+		indented(strings.TrimRight(b.String(), " \n")))
+}
+
+// indented moves a text, as a whole, to two spaces from the left.
+func indented(text string) string {
+	lines := strings.Split(text, "\n")
+	left := len(text)
+	for _, l := range lines {
+		if rest := strings.TrimLeft(l, " \t"); rest != "" {
+			left = min(left, len(l)-len(rest))
+		}
+	}
+	for i, l := range lines {
+		lines[i] = strings.TrimRight("  "+l[min(left, len(l)):], " ")
+	}
+	return strings.Join(lines, "\n")
 }

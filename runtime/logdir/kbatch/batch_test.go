@@ -216,6 +216,23 @@ func TestWalkerEndsWithVisit(t *testing.T) {
 	}
 }
 
+// TestWalkerMissesBytes closes a walker that was given less than the whole file.
+func TestWalkerMissesBytes(t *testing.T) {
+	t.Parallel()
+	data := mixed()
+	for n, want := range map[int]string{28: "1 of its 29 bytes are missing",
+		40: "11 bytes are too few"} {
+		w := kbatch.NewWalker(int64(len(data)), func(kbatch.Batch) error { return nil })
+		if _, err := w.Write(data[:n]); err != nil {
+			t.Fatal(err)
+		}
+		err := w.Close()
+		if !errors.Is(err, kbatch.ErrTorn) || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %d bytes: %v, want %s", n, err, want)
+		}
+	}
+}
+
 func TestNext(t *testing.T) {
 	t.Parallel()
 	data := mixed()

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// inputBytesMax bounds a saved input; the audit record holds none that is larger.
+const inputBytesMax = 64 << 20
+
+// policyInput is what policies are asked about, and which.
+type policyInput struct {
+	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a local segment now."`
+	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
+	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
+}
+
+// load reads the policies, and what they are asked about.
+func (c *policyInput) load(a *app) (*policySource, *asked, error) {
+	s, err := readPolicies(a, c.Policies, c.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := c.question(a)
+	return s, q, err
+}
+
+// asked is an input and where it comes from.
+type asked struct {
+	input *rego.Input
+	text  json.RawMessage
+}
+
+// question reads the input. What is no file and has the form LOG@OFFSET is asked of the daemon, or
+// of a snapshot where none runs.
+func (c *policyInput) question(a *app) (*asked, error) {
+	var text []byte
+	var err error
+	id, offset, notLive := parsePosition(c.Input)
+	_, notFile := os.Lstat(c.Input)
+	switch {
+	case c.Input == "-":
+		text, err = io.ReadAll(io.LimitReader(a.stdin, inputBytesMax+1))
+	case notFile != nil && notLive == nil:
+		return askInput(a, id, offset)
+	case notFile != nil && strings.Contains(c.Input, "@"):
+		return nil, fmt.Errorf("%w, and no file of that name", notLive)
+	default:
+		text, err = os.ReadFile(c.Input)
+	}
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	if len(text) > inputBytesMax {
+		return nil, usagef("%s: an input of more than %s", c.Input, humanBytes(inputBytesMax))
+	}
+	in, err := rego.ParseInput(c.Input, text)
+	return &asked{in, text}, err
+}
+
+func askInput(a *app, id tier.LogID, offset tier.Offset) (*asked, error) {
+	b, done, err := a.ask()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	live, err := b.PolicyInput(a.ctx, id, offset)
+	if err != nil {
+		return nil, err
+	}
+	in, err := rego.ParseInput(id.String(), live.Input)
+	return &asked{in, live.Input}, err
+}
+
+// policyEvalCmd asks policies about one input.
+type policyEvalCmd struct {
+	output
+	policyInput
+	Explain string `default:"off" enum:"off,fails,notes,full" help:"Also print OPA's trace: of all events, of those that lead to what was not so, or to calls of trace(): ${enum}."`
+}
+
+// Help gives examples.
+func (c *policyEvalCmd) Help() string {
+	return `Says what the policies decide, which rules gave a reason, and of each other rule the
+expression at which it ended. The guard is not asked: what the policies let go it may still keep
+(tierd explain asks both).
+
+Exit code: 0 if there is an answer, 1 if the evaluation ended in an error, 2 if the policies or the
+input are wrong.
+
+Examples:
+
+	tierd policy eval orders/0@1042
+	tierd policy eval orders/0@1042 -p policies/ --explain fails
+	tierd policy eval orders/0@1042 -o json | jq .input >input.json
+	tierd policy eval input.json -p policies/`
+}
+
+// evaluated is what policy eval prints as JSON.
+type evaluated struct {
+	Action  tier.Action          `json:"action"`
+	Verdict api.Verdict          `json:"verdict"`
+	Due     api.Time             `json:"due"`
+	Reasons api.List[api.Reason] `json:"reasons"`
+	Error   *string              `json:"error"`
+	Fired   api.List[fired]      `json:"fired"`
+	Silent  api.List[silent]     `json:"silent"`
+	Steps   int64                `json:"steps"`
+	Digest  string               `json:"policy_digest"`
+	Input   json.RawMessage      `json:"input"`
+	Trace   *string              `json:"trace"`
+}
+
+// fired is a reason and the kind of rule that gave it.
+type fired struct {
+	Answer string `json:"answer"`
+	api.Reason
+}
+
+// silent is a rule that gave no reason.
+type silent struct {
+	Answer string  `json:"answer"`
+	Rule   string  `json:"rule"`
+	Title  *string `json:"title"`
+	At     *string `json:"at"`
+	Expr   *string `json:"expression"`
+
+	builtin bool
+}
+
+// Run asks and prints.
+func (c *policyEvalCmd) Run(a *app) error {
+	s, q, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	set, err := rego.Load(s.modules, s.data, s.options)
+	if err != nil {
+		return err
+	}
+	out, err := evaluate(a.ctx, set, q, c.Explain)
+	if err != nil {
+		return err
+	}
+	now := a.now()
+	err = c.print(a, out, func(p *page) { printEvaluated(p, now, out, c.Explain != "off") })
+	if err == nil && out.Error != nil {
+		return errCheck
+	}
+	return err
+}
+
+func evaluate(ctx context.Context, set *rego.Set, q *asked, explain string) (*evaluated, error) {
+	e, failed := set.Evaluate(ctx, q.input)
+	out := &evaluated{Action: q.input.Action(), Verdict: api.Keep, Due: api.Time(e.Due),
+		Steps: e.Steps, Digest: set.Digest(), Input: q.text}
+	if e.Delete {
+		out.Verdict = api.Delete
+	}
+	if failed != nil {
+		out.Error = orNull(failed.Error())
+	}
+	for _, r := range e.Reasons {
+		out.Reasons = append(out.Reasons, api.ReasonOf(r, false))
+	}
+	for _, r := range e.Fired {
+		out.Fired = append(out.Fired, fired{r.Answer, api.ReasonOf(r.Reason, false)})
+	}
+	trace, err := set.Trace(ctx, q.input)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range trace.Silent {
+		out.Silent = append(out.Silent, silent{Answer: r.Answer, Rule: r.Rule,
+			Title: orNull(r.Title), At: orNull(r.At), Expr: orNull(r.Expr), builtin: r.Builtin})
+	}
+	if explain != "off" {
+		var text strings.Builder
+		trace.Write(&text, explain)
+		if trace.Cut {
+			text.WriteString("(the trace is cut here)\n")
+		}
+		out.Trace = orNull(text.String())
+	}
+	return out, nil
+}
+
+// printEvaluated leaves the built-in rules that gave no reason to JSON, unless more is wanted.
+func printEvaluated(p *page, now api.Time, e *evaluated, everything bool) {
+	due := ""
+	if e.Due != 0 {
+		due = ", until " + tier.Time(e.Due).String() + " (" + humanUntil(now, e.Due) + ")"
+	}
+	p.line("%s: %s%s", e.Action, e.Verdict, due)
+	if e.Error != nil {
+		p.alarm("! %s", *e.Error)
+	}
+	for _, r := range e.Fired {
+		p.line("  %-13s  %s", r.Answer, humanReason(now, r.Reason))
+	}
+	head := "no reason from:"
+	for _, r := range e.Silent {
+		if r.builtin && !everything {
+			continue
+		}
+		if head != "" {
+			p.line("%s", head)
+			head = ""
+		}
+		name := r.Rule
+		if r.Title != nil {
+			name = *r.Title + ", " + r.Rule
+		}
+		if r.At != nil {
+			p.line("  %-13s  %s: not so at %s: %s", r.Answer, name, *r.At, *r.Expr)
+		} else {
+			p.line("  %-13s  %s: not evaluated", r.Answer, name)
+		}
+	}
+	if e.Trace != nil {
+		p.line("trace:")
+		p.indented(*e.Trace)
+	}
+}
