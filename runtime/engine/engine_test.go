@@ -185,8 +185,8 @@ func TestAFileThatChangedIsCopiedAgain(t *testing.T) {
 	}
 }
 
-// The gate reckons with the mtime that the copy recorded: so the engine must, or it would not ask for
-// as long as the file seems young.
+// The gate reckons with the mtime that the copy recorded: so the engine must, or it would not ask
+// for as long as the file seems young.
 func TestAFileThatWasOnlyTouchedIsAsOldAsItsCopy(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())

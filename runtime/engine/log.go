@@ -172,7 +172,7 @@ func (l *logIndex) reindex() {
 }
 
 // isCopy reports whether r is a copy of the segment as it is now. That another file came to a
-// segment of a plain log shows in the size of all of them; of a Kafka segment files may be left out.
+// segment of a plain log shows in the size of all of them; of a Kafka one files may be left out.
 func (l *logIndex) isCopy(r *tier.Remote, s *tier.LocalSegment) bool {
 	return r.Log == s.Log && r.Next <= s.Next &&
 		(l.layout != tier.LayoutPlain || r.Bytes == s.Bytes)

@@ -156,7 +156,8 @@ func (x *Executor) uploadFile(ctx context.Context, src Source, log tier.LogID, a
 	if err := x.c.Store.PutFile(ctx, key, r, file.Size); err != nil {
 		return err
 	}
-	if err := x.c.Store.VerifyFile(ctx, key, file.FileDigest, x.c.Generation().Verify, r); err != nil {
+	mode := x.c.Generation().Verify
+	if err := x.c.Store.VerifyFile(ctx, key, file.FileDigest, mode, r); err != nil {
 		return err
 	}
 	r.DropCache(0, file.Size)

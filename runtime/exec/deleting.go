@@ -14,7 +14,7 @@ import (
 
 // delete deletes the candidates in order until one is kept. Durable sub-steps for each:
 //
-//  1. fresh facts: directory, files, ledger, manifest entry, objects; guard and policies; the permit
+//  1. fresh facts: directory, files, ledger, manifest entry, objects; guard, policies, permit
 //  2. audit: the intent
 //  3. source: rename into the trash, fsync, compare, unlink, fsync
 //  4. ledger: LocalDeleted
@@ -113,8 +113,9 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 // errGivenUp: whoever asked for the deletion waits for it no more.
 var errGivenUp = errors.New("given up before anything was deleted")
 
-// dropUnlessGivenUp drops the segment. Whoever gave up waiting for this call must not find a segment
-// gone later; but a drop that has begun goes on to its end, because half of one is no better.
+// dropUnlessGivenUp drops the segment. Whoever gave up waiting for this call must not find a
+// segment gone later; but a drop that has begun goes on to its end, because half of one is no
+// better.
 func dropUnlessGivenUp(ctx context.Context, src Source, p gate.Permit, t gate.Target) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errGivenUp, err)

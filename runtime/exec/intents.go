@@ -28,8 +28,8 @@ func (x *Executor) ResolveIntents(ctx context.Context) error {
 	return nil
 }
 
-// resolveLeft looks again at what could not be looked at before. Where it still cannot be told how a
-// deletion of the log ended, no other may begin: the brake would not count right, and a segment
+// resolveLeft looks again at what could not be looked at before. Where it still cannot be told how
+// a deletion of the log ended, no other may begin: the brake would not count right, and a segment
 // that goes now would be taken for the one that was announced then.
 func (x *Executor) resolveLeft(ctx context.Context, f engine.Delete) (*engine.Kept, error) {
 	x.mu.Lock()
@@ -41,8 +41,8 @@ func (x *Executor) resolveLeft(ctx context.Context, f engine.Delete) (*engine.Ke
 			return nil, err
 		}
 		if !ended {
-			r := tier.Reason{Code: tier.CodeUnknownOutcome, Text: fmt.Sprintf(
-				"how an interrupted deletion of %s ended cannot be told yet", left[0].Deletion.Range)}
+			r := tier.Reason{Code: tier.CodeUnknownOutcome, Text: fmt.Sprintf("how an interrupted "+
+				"deletion of %s ended cannot be told yet", left[0].Deletion.Range)}
 			return &engine.Kept{Segment: f.Segments[0].Segment, Reasons: []tier.Reason{r}}, nil
 		}
 		left = left[1:]
@@ -56,7 +56,8 @@ func (x *Executor) resolveLeft(ctx context.Context, f engine.Delete) (*engine.Ke
 // resolveIntent writes how an announced deletion ended; ended is false where that cannot be told.
 func (x *Executor) resolveIntent(ctx context.Context, in tier.Intent) (ended bool, err error) {
 	del := in.Deletion
-	out := tier.Outcome{Result: tier.OutcomeKept, At: x.c.Now(), Text: "found in place after a restart"}
+	out := tier.Outcome{Result: tier.OutcomeKept, At: x.c.Now(),
+		Text: "found in place after a restart"}
 	switch del.Action {
 	case tier.DeleteLocal:
 		gone, known := x.settledAt(ctx, del)
@@ -87,8 +88,8 @@ func (x *Executor) resolveIntent(ctx context.Context, in tier.Intent) (ended boo
 	return true, nil
 }
 
-// settledAt puts right what an interrupted drop left, and tells whether the segment is gone; known is
-// false where that cannot be told.
+// settledAt puts right what an interrupted drop left, and tells whether the segment is gone; known
+// is false where that cannot be told.
 func (x *Executor) settledAt(ctx context.Context, del tier.Deletion) (gone, known bool) {
 	state, _ := x.c.Ledger.Log(del.Log)
 	src, err := x.source(state.Source)
@@ -112,8 +113,8 @@ func looked(ctx context.Context, src Source, log tier.LogID, base tier.Offset) (
 	return true, true
 }
 
-// recordDeleted makes it durable that a segment is gone by tierd's hand. It comes before the outcome
-// in the audit log: with that written, no start would look again.
+// recordDeleted makes it durable that a segment is gone by tierd's hand. It comes before the
+// outcome in the audit log: with that written, no start would look again.
 func (x *Executor) recordDeleted(ctx context.Context, log tier.LogID, r tier.Range, bytes int64,
 	window tier.BrakeWindow) error {
 	_, err := x.append(ctx, tier.LocalDeleted{Log: log, Range: r, Bytes: bytes, At: x.c.Now(),

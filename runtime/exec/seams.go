@@ -21,8 +21,8 @@ var (
 // Ledger is the durable record. All methods are safe for concurrent use.
 type Ledger interface {
 	// Append makes r durable before it returns, together with whatever else is appended at the same
-	// time. The position is the one that a CopyStarted or HoleRecorded was given. An error that wraps
-	// ErrRefused concerns this record alone; any other error means that nothing is known to be
+	// time. The position is the one that a CopyStarted or HoleRecorded was given. An error that
+	// wraps ErrRefused concerns this record alone; any other error means that nothing is known to be
 	// durable any more, and the process must end.
 	Append(ctx context.Context, r tier.Record) (tier.Position, error)
 	// Log returns a copy of the log's durable state.
@@ -62,8 +62,8 @@ type Source interface {
 	// spends the permit. It is done only if the file with the records is still target.File. A nil
 	// error means that the names are durably gone.
 	Drop(ctx context.Context, p gate.Permit, target gate.Target) error
-	// Settle finishes or undoes what an interrupted Drop left of a log. An error means that it is not
-	// known what the log has.
+	// Settle finishes or undoes what an interrupted Drop left of a log. An error means that it is
+	// not known what the log has.
 	Settle(ctx context.Context, id tier.LogID) error
 	// Owned tells whether tierd holds the source's lock; Yes where the layout has none.
 	Owned() tier.Truth
@@ -96,7 +96,8 @@ type Store interface {
 	// PutFact writes the manifest entry of one fact.
 	PutFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
 	// Fact reads one manifest entry back and checks it.
-	Fact(ctx context.Context, log tier.LogID, pos tier.Position, attempt tier.AttemptID) (tier.Fact, error)
+	Fact(ctx context.Context, log tier.LogID, pos tier.Position,
+		attempt tier.AttemptID) (tier.Fact, error)
 	// NewestEntry lists the log's manifest for the highest position that has an entry.
 	NewestEntry(ctx context.Context, log tier.LogID) (pos tier.Position, found bool, err error)
 	// AttemptKey is the key prefix of an attempt's files; FileKey the key of one.
@@ -109,7 +110,8 @@ type Store interface {
 	// Objects lists all objects of logs under the ledger's id.
 	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
 	// PutCheckpoint writes the manifest checkpoint of the block at the level.
-	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64, facts []tier.Fact) error
+	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
+		facts []tier.Fact) error
 }
 
 // Audit is the deletion log.

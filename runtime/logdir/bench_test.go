@@ -66,8 +66,8 @@ func mkdirBench(b *testing.B, dir string) {
 }
 
 // BenchmarkScan measures the first scan of 100,000 segments in 1,000 logs and one that finds them
-// unchanged, beside listing every directory and looking at every file once; a Kafka segment is three
-// files.
+// unchanged, beside listing every directory and looking at every file once; a Kafka segment is
+// three files.
 func BenchmarkScan(b *testing.B) {
 	for _, layout := range []tier.Layout{tier.LayoutPlain, tier.LayoutKafka} {
 		dir := benchTree(b, layout)

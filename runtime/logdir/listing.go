@@ -130,7 +130,7 @@ func (s *Source) locate(root vfs.Dir, id tier.LogID) (dir string, infos []vfs.In
 		if err != nil {
 			return "", nil, fmt.Errorf("log %s: %w", id, err)
 		}
-		if !s.isLog(s.folderOf(root, place, id, list)) {
+		if s.cfg.Layout == tier.LayoutPlain && !s.isLog(s.folderOf(root, place, id, list)) {
 			continue // a directory on the way to logs
 		}
 		if dir != "" {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
@@ -55,6 +57,61 @@ func TestKafkaClosed(t *testing.T) {
 				t.Errorf("a look says %s, want %s", shape(again), c.want)
 			}
 		})
+	}
+}
+
+// TestKafkaClosedBeforeAnEmptyOne rolls a segment and writes nothing more.
+func TestKafkaClosedBeforeAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	b := newBroker(newMem(t))
+	b.seg("orders-0", 0, 100)
+	b.seg("orders-0", 100, 100)
+	b.reached("orders 0", 100, 100)
+	got := scan(t, b.open(tier.LayoutKafka), now).Scans[0]
+	if shape(got) != "0-100 100-100?roll" || got.LocalEnd != 100 {
+		t.Errorf("%s in %+v", shape(got), got)
+	}
+}
+
+// TestConcurrentUse does everything at once, for the race detector and for deadlocks.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	b := newBroker(newMem(t))
+	for base := tier.Offset(0); base < 1000; base += 100 {
+		b.seg("orders-0", base, base+100)
+	}
+	s := b.open(tier.LayoutKafka)
+	scan(t, s, now)
+	var group sync.WaitGroup
+	for base := tier.Offset(0); base < 900; base += 100 {
+		target := gate.Target{Action: tier.DeleteLocal, Log: logID(t, "orders/0"),
+			Range: tier.Range{Base: base, Next: base + 100},
+			File:  b.stat(file("orders-0", base, "log"))}
+		p := permit(t, target)
+		group.Go(func() {
+			if _, err := read(s, base, base+100); err != nil {
+				t.Error(err)
+			}
+			if err := s.Drop(context.Background(), p, target); err != nil {
+				t.Error(err)
+			}
+		})
+		group.Go(func() {
+			res, err := s.Scan(context.Background(), now)
+			if err != nil || len(res.Problems) > 0 {
+				t.Error(err, res.Problems)
+			}
+			if got, whole, err := s.Look(context.Background(), target.Log); err != nil || !whole {
+				t.Error(err, got)
+			}
+			if s.Owned() != tier.Yes {
+				t.Error("not owned")
+			}
+		})
+	}
+	group.Wait()
+	if got := shape(look(t, s, "orders/0")); got != "900-1000?roll" {
+		t.Errorf("left: %s", got)
 	}
 }
 

@@ -171,8 +171,8 @@ func (t trash) putRight() error {
 	if errs != nil || left > 0 {
 		return errs
 	}
-	// What an earlier call did and could not sync must be durable before the trash goes: a crash that
-	// keeps only the latter would take a file with it.
+	// What an earlier call did and could not sync must be durable before the trash goes: a crash
+	// that keeps only the latter would take a file with it.
 	if err := t.sync(t.dir); err != nil {
 		return err
 	}
