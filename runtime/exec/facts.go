@@ -51,7 +51,7 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 		Node: g.Node(),
 		Log: gate.LogFacts{ID: f.Log, Layout: state.Layout, State: durable.State,
 			Epoch: x.epoch(f.Log), EpochStart: state.Start, Copied: state.Copied,
-			LogStart: state.LogStart,
+			LogStart:    state.LogStart,
 			RemoteStart: f.Remote.Base, RemoteEnd: f.Remote.Next, RemoteBytes: f.Remote.Bytes},
 		Seg: gate.SegmentFacts{Range: c.Segment.Range, OrdinalFromNewest: c.Ordinal},
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
