@@ -241,7 +241,7 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// replace puts a body in the place of an entry, and corrects the root for it.
+// replace puts a body in the place of an entry, nil removes it, and corrects the root for it.
 func replace(tx Tx, key, body []byte) error {
 	if kind(key[0]) == kindRoot {
 		return tx.Put(key, enclose(key, body))
@@ -251,7 +251,12 @@ func replace(tx Tx, key, body []byte) error {
 		return err
 	}
 	w := writer{tx: tx, tally: root.tally}
-	if err := w.put(key, enclose(key, body)); err != nil {
+	if body == nil {
+		err = w.delete(key)
+	} else {
+		err = w.put(key, enclose(key, body))
+	}
+	if err != nil {
 		return err
 	}
 	root.tally = w.tally

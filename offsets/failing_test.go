@@ -109,6 +109,81 @@ func TestMediumGoesBack(t *testing.T) {
 	}
 }
 
+// TestContradictions gives a ledger entries that are well in themselves, and in number and sum, but
+// do not fit together. It is damaged.
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	id := tier.LogID{Table: "t", Name: "0"}
+	putHeader := func(tx Tx, number uint64, change func(h *header), h header) error {
+		h.number = number
+		change(&h)
+		return replace(tx, logKey(number), h.encode())
+	}
+	tests := map[string]func(tx Tx, h header) error{
+		"a copy is not counted": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) { h.copies-- }, h)
+		},
+		"a copy is counted that is not there": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) { h.copies++ }, h)
+		},
+		"a position was never handed out": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) { h.state.Next = 1 }, h)
+		},
+		"an unpublished position was never handed out": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) {
+				h.state.Unpublished = []tier.Position{9}
+			}, h)
+		},
+		"the copied offset lies below the start": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) { h.state.Start = 99 }, h)
+		},
+		"a range beyond the prefix reaches into it": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) { h.ahead = tier.RangeSet{span(1, 9)} }, h)
+		},
+		"a log is there twice": func(tx Tx, h header) error {
+			return putHeader(tx, 2, func(*header) {}, h)
+		},
+		"a log's number was never given": func(tx Tx, h header) error {
+			return putHeader(tx, 3, func(h *header) { h.state.Log.Name = "1" }, h)
+		},
+		"a copy belongs to no log": func(tx Tx, h header) error {
+			c := storedCopy{Copy: benchCopy(1, span(0, 1))}
+			return replace(tx, factKey(kindCopy, 2, 0), c.encode())
+		},
+		"a log's table is not there": func(tx Tx, h header) error {
+			return putHeader(tx, h.number, func(h *header) { h.state.Log.Table = "other" }, h)
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := NewMemory([16]byte{1})
+			l, err := Open(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, l, tier.LogOpened{Log: id, Epoch: 1})
+			// A second log takes a number; its own header goes again.
+			mustAppend(t, l, tier.LogOpened{Log: tier.LogID{Table: "t", Name: "2"}, Epoch: 1})
+			for i := range 2 {
+				a := benchAttempt(i, span(tier.Offset(i), tier.Offset(i+1)))
+				c := benchCopy(i, a.Range)
+				c.Position = mustAppend(t, l, tier.CopyStarted{Log: id, Attempt: a})
+				mustAppend(t, l, tier.CopyFinished{Log: id, Copy: c})
+			}
+			err = m.Update(func(tx Tx) error {
+				return errors.Join(replace(tx, logKey(2), nil), change(tx, *l.index.logs[id]))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(m); !errors.Is(err, tier.ErrDamaged) {
+				t.Errorf("got error %v, want damage", err)
+			}
+		})
+	}
+}
+
 func openAt(t testing.TB, path string) (*Ledger, *Bolt) {
 	t.Helper()
 	m, err := OpenBolt(path, BoltOptions{NewID: func() [16]byte { return [16]byte{1} }})

@@ -122,9 +122,10 @@ func testOwn(t *testing.T, disk Disk) {
 		b.append(r)
 	}
 	b.append(tier.LossAccepted{Log: orders0, Range: span(1, 2), At: t0})
+	b.append(hole(orders0, span(100, 110)))
 	s := b.snapshot()
 	st := b.state(orders0)
-	st.Holes[0].Base, st.Accepted[0].At = 77, 77
+	st.Holes[0].Base, st.Accepted[0].At, st.Unpublished[0] = 77, 77, 77
 	b.ledger.Table("orders").Paused.Text = "changed"
 	for i := range s.Logs {
 		for _, f := range s.Logs[i].Facts {

@@ -24,6 +24,7 @@ func Run(t *testing.T, newDisk func(t *testing.T) Disk) {
 		name string
 		test func(*testing.T, Disk)
 	}{
+		{"the medium keeps to its contract", testMedium},
 		{"a new ledger is empty and keeps its id", testNew},
 		{"everything is read back, also after a restart", testReadBack},
 		{"what is returned is the caller's own", testOwn},
