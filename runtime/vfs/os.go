@@ -16,8 +16,9 @@ import (
 
 // OS is a directory of the operating system. Every step of a name is opened relative to the
 // directory before it and with O_NOFOLLOW, so that neither ".." nor a link, nor a link put in
-// place at the wrong moment, leads elsewhere. (os.Root is not enough: it follows links that stay
-// below its root.)
+// place at the wrong moment, leads elsewhere; where the kernel has a system call for all the steps
+// at once, it is told to resolve no link. (os.Root is not enough: it follows links that stay below
+// its root.)
 type OS struct {
 	dir  *os.File
 	path string // as given to OpenOS, with the names given to Sub; for error texts only
@@ -236,24 +237,32 @@ func (d *OS) at(op, name string, do func(dir int, base string) error) error {
 		return d.pathError(op, name, err)
 	}
 	err = withFD(d.dir, func(fd int) error {
-		dir := fd
-		for _, step := range steps {
-			next, err := opendirat(dir, step)
-			if dir != fd {
-				err = errors.Join(err, unix.Close(dir))
-			}
-			if err != nil {
-				return err
-			}
-			dir = next
+		if len(steps) == 0 {
+			return do(fd, base)
 		}
-		err := do(dir, base)
+		dir, err := descend(fd, steps)
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(dir, base), unix.Close(dir))
+	})
+	return d.pathError(op, name, err)
+}
+
+// walk opens the directory that the steps lead to, one after the other.
+func walk(fd int, steps []string) (dir int, err error) {
+	dir = fd
+	for _, step := range steps {
+		next, err := opendirat(dir, step)
 		if dir != fd {
 			err = errors.Join(err, unix.Close(dir))
 		}
-		return err
-	})
-	return d.pathError(op, name, err)
+		if err != nil {
+			return -1, err
+		}
+		dir = next
+	}
+	return dir, nil
 }
 
 func (d *OS) pathError(op, name string, err error) error {

@@ -7,5 +7,8 @@ func renameNoReplace(fromDir int, from string, toDir int, to string) error {
 	return linkRename(fromDir, from, toDir, to)
 }
 
+// descend opens the directory that the steps lead to.
+func descend(fd int, steps []string) (int, error) { return walk(fd, steps) }
+
 // dropCache does nothing: there is no such hint.
 func dropCache(int, int64, int64) error { return nil }
