@@ -250,8 +250,8 @@ func ruleFresh(b *box) {
 	b.append(opened(orders0, 0))
 	first := b.copies(orders0, 1, span(0, 10))
 	gap := b.append(hole(orders0, span(10, 20)))
-	b.copies(orders0, 2, span(30, 40)) // beyond a gap
 	b.append(diverged(orders0, 15))
+	b.copies(orders0, 2, span(30, 40)) // beyond a gap
 	b.append(expired(orders0, 10, span(0, 10)))
 	b.append(tier.LossAccepted{Log: orders0, Range: span(20, 30), At: t0})
 	b.appends(disabling("orders", 2, tier.PolicyDelete), disabled("orders", 2, tier.PolicyDelete),
@@ -284,8 +284,14 @@ func ruleFresh(b *box) {
 	b.append(late)
 	b.copied(orders0, 30)
 	b.same([]tier.Hole{late.Hole}, b.state(orders0).Holes)
+	again := attempt(10, span(30, 35))
+	again.Epoch = 3
+	again.Position = b.append(started(orders0, again))
+	b.append(finished(orders0, again))
+	b.append(hole(orders0, span(35, 40)))
+	b.refused(expired(orders0, 40, span(30, 40))) // the old copy of it expires nothing
 	_, err = b.ledger.Append(context.Background(),
-		localDeleted(orders0, span(30, 40), tier.BrakeWindow{}))
+		localDeleted(orders0, span(0, 5), tier.BrakeWindow{}))
 	if err == nil {
 		b.Error("a copy of an old epoch stood in for one of the new")
 	}
@@ -372,8 +378,8 @@ func ruleExpired(b *box) {
 	b.refused(expired(orders0, 20, span(5, 5)))
 	b.append(expired(orders0, 20, span(0, 10)))
 	b.append(removed(orders0, 0))
-	b.refused(expired(orders0, 35, span(30, 36))) // clipped
 	b.append(hole(orders0, span(35, 38)))
+	b.refused(expired(orders0, 38, span(30, 36))) // clipped at 35
 	b.append(expired(orders0, 50, span(5, 10), span(20, 35), span(38, 50)))
 	b.same(tier.RangeSet{span(0, 10), span(20, 35), span(38, 50)}, b.state(orders0).Expired)
 	for _, pos := range []tier.Position{2, 3, 5} {
@@ -446,6 +452,10 @@ func ruleDiverged(b *box) {
 	b.reopens()
 	b.copies(orders0, 4, span(25, 45))
 	b.copied(orders0, 45)
+	second = b.append(diverged(orders0, 25)) // once more at the same place
+	b.same([]tier.Clip{{Position: second, Offset: 25}}, b.state(orders0).Clips)
+	b.copies(orders0, 5, span(25, 52))
+	b.copied(orders0, 52) // and not 60, as before the source diverged
 	third := b.append(diverged(orders0, 30))
 	b.same([]tier.Clip{{Position: second, Offset: 25}, {Position: third, Offset: 30}},
 		b.state(orders0).Clips)
@@ -453,4 +463,9 @@ func ruleDiverged(b *box) {
 	b.same(tier.RangeSet{span(5, 10)}, b.state(orders0).Expired)
 	b.same(0, len(b.state(orders0).Holes))
 	b.copied(orders0, 10)
+	b.copies(orders0, 6, span(20, 40)) // beyond a gap
+	b.append(diverged(orders0, 30))
+	b.copied(orders0, 10)
+	b.copies(orders0, 7, span(10, 20))
+	b.copied(orders0, 30)
 }
