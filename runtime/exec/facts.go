@@ -57,6 +57,7 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: src.LocalDelete(), OwnsSource: src.Owned()},
 	}
+	g.extern(facts)
 	x.pauseFacts(g, facts, durable, governed)
 	if durable.State != tier.Enabled {
 		facts.Safety.Remote.Clocks, facts.Safety.Remote.Clock = g.Clocks(ctx)
