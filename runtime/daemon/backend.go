@@ -44,6 +44,9 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	if why := d.pause.Load(); why != nil {
 		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
 	}
+	for _, why := range d.factReasons() {
+		s.Reasons = append(s.Reasons, api.ReasonOf(why, true))
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range d.engine.Logs() {

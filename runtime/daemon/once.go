@@ -104,10 +104,16 @@ func (d *Daemon) settle(ctx context.Context) (acted bool, err error) {
 			return acted, nil
 		}
 		acted = true
-		if err := pause(ctx, oncePoll); err != nil {
-			return acted, err
+		timer := time.NewTimer(oncePoll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return acted, ctx.Err()
+		case <-d.nudge: // something has ended, and may have been the last
+			timer.Stop()
+		case <-timer.C:
+			d.step(engine.Tick{})
 		}
-		d.step(engine.Tick{})
 	}
 }
 
@@ -134,6 +140,9 @@ func (d *Daemon) report() *Report {
 	r := &Report{Progress: d.progressNow()}
 	if why := d.pause.Load(); why != nil {
 		r.Waiting = append(r.Waiting, Left{Reason: *why})
+	}
+	for _, why := range d.factReasons() {
+		r.Alarms = append(r.Alarms, Left{Reason: why})
 	}
 	for _, s := range d.sourceStatus() {
 		for _, why := range s.Reasons {

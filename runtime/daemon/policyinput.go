@@ -32,7 +32,11 @@ func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset,
 	if err != nil {
 		return nil, err
 	}
-	return &api.PolicyInput{Log: id.String(), Base: v.Base, Next: v.Next, Input: input}, nil
+	out := &api.PolicyInput{Log: id.String(), Base: v.Base, Next: v.Next, Input: input}
+	for _, u := range facts.Unknown {
+		out.UnknownFacts = append(out.UnknownFacts, api.UnknownFact{Name: u.Name, Text: u.Why})
+	}
+	return out, nil
 }
 
 // proposal is the deletion of one local segment as the engine would propose it.
