@@ -19,7 +19,7 @@ const inputBytesMax = 64 << 20
 
 // policyInput is what policies are asked about, and which.
 type policyInput struct {
-	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a local segment now."`
+	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a segment now."`
 	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
 	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
 	Unknown  []string `name:"unknown-fact" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`

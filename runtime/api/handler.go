@@ -23,8 +23,8 @@ type Backend interface {
 	// Explain says which tier holds an offset of a log and what the gate answers now for it. It
 	// reads and asks as a deletion would, and deletes nothing.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
-	// PolicyInput gives what the policies would be asked now about the local segment that holds an
-	// offset of a log; CodeNotFound where none does.
+	// PolicyInput gives what the policies would be asked now about the segment that holds an offset
+	// of a log, the local one where both tiers do; CodeNotFound where none does.
 	PolicyInput(ctx context.Context, log tier.LogID, offset tier.Offset) (*PolicyInput, error)
 	// Resume lets the deletions of a table that is paused go on.
 	Resume(ctx context.Context, table string) error

@@ -29,6 +29,13 @@ func (x *Executor) Facts(ctx context.Context, f engine.Delete,
 	return x.factsNow(ctx, x.c.Generation(), f, c)
 }
 
+// RemoteFacts gathers what the expiry of a remote segment would be judged on, and asks nobody.
+func (x *Executor) RemoteFacts(ctx context.Context, f engine.Expire,
+	c engine.RemoteCandidate) (*gate.Facts, error) {
+	facts, _, err := x.remoteFacts(ctx, x.c.Generation(), f.Log, tier.DeleteRemote, c, f.Remote)
+	return facts, err
+}
+
 func (x *Executor) factsNow(ctx context.Context, g *Generation, f engine.Delete,
 	c engine.DeleteCandidate) (*gate.Facts, error) {
 	src, err := x.source(f.Source)
