@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	thanos "github.com/thanos-io/objstore"
 
@@ -16,8 +17,9 @@ import (
 // Store keeps the objects of one ledger in a bucket. All methods are safe for concurrent use if
 // the bucket's are. Every error names the key.
 type Store struct {
-	bucket thanos.Bucket
-	keys   Keys
+	bucket  thanos.Bucket
+	keys    Keys
+	buffers sync.Pool // of *[bufferBytes]byte, for verifications
 }
 
 // New returns the store of the ledger with the id, for reading or in tests: it does not look who
@@ -27,7 +29,9 @@ func New(bucket thanos.Bucket, ledger string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{bucket: bucket, keys: keys}, nil
+	s := &Store{bucket: bucket, keys: keys}
+	s.buffers.New = func() any { return new([bufferBytes]byte) }
+	return s, nil
 }
 
 // Keys makes and reads the keys of the store's objects.

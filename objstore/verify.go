@@ -168,7 +168,9 @@ func (s *Store) stream(ctx context.Context, key string, r tier.Range, f func([]b
 	if err != nil {
 		return s.missing(ctx, "get", key, err)
 	}
-	err = pieces(rc, want, f)
+	buf := s.buffers.Get().(*[bufferBytes]byte)
+	err = pieces(rc, want, buf[:], f)
+	s.buffers.Put(buf)
 	closeErr := rc.Close()
 	switch {
 	case errors.Is(err, tier.ErrDamaged):
@@ -179,8 +181,8 @@ func (s *Store) stream(ctx context.Context, key string, r tier.Range, f func([]b
 	return nil
 }
 
-func pieces(r io.Reader, want int64, f func([]byte) error) error {
-	buf := make([]byte, min(want+1, bufferBytes))
+func pieces(r io.Reader, want int64, buf []byte, f func([]byte) error) error {
+	buf = buf[:min(want+1, int64(len(buf)))] // one byte more than right, to notice that
 	done := int64(0)
 	for empty := 0; ; {
 		n, err := r.Read(buf)

@@ -2,6 +2,7 @@ package offsets
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"testing"
@@ -92,6 +93,15 @@ func TestRemoteAllocates(t *testing.T) {
 	})
 	if n > 0 {
 		t.Errorf("decoding a Remote allocates %v times", n)
+	}
+}
+
+// TestCountIsBounded shows that a count which the body cannot hold is not believed.
+func TestCountIsBounded(t *testing.T) {
+	t.Parallel()
+	d := decoder{b: binary.AppendUvarint(nil, 1<<60)}
+	if got := d.ranges(); len(got) > 0 || d.end() == nil {
+		t.Errorf("got %d ranges, error %v", len(got), d.end())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/audit"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -56,7 +57,7 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 	records := liveRecords(files)
 	table, governed := o.w.Config.Tables(l.id.Table)
 	stopped := o.w.Paused || ledger.table(l.id.Table).Paused != nil || o.Policies || !governed ||
-		o.w.Config.Delete != tier.LocalDeleteUnlink
+		o.denies(l.id) || o.w.Config.Delete != tier.LocalDeleteUnlink
 	if stopped || len(records) < 2 {
 		return
 	}
@@ -89,7 +90,12 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 	case len(known.state.Unpublished) > 0:
 		why = "a fact is not in the manifest"
 	case !o.lostSome(l.id):
-		if a, b := summary(known.facts), summary(store.manifest(l.id)); a != b {
+		// The entry of an attempt that was abandoned may be there, and is a tombstone's.
+		listed := slices.DeleteFunc(slices.Clone(store.manifest(l.id)), func(f tier.Fact) bool {
+			return f.Add != nil && slices.ContainsFunc(known.tombstones,
+				func(t offsets.Tombstone) bool { return t.ID == f.Add.Attempt })
+		})
+		if a, b := summary(known.facts), summary(listed); a != b {
 			why = fmt.Sprintf("the ledger says\n%sand the manifest\n%s", a, b)
 		}
 	}
@@ -136,8 +142,10 @@ func (o *Oracle) gone() []deletion {
 // crash interrupted, and those of which a failing disk hid how they ended.
 func (o *Oracle) counted(ledger *ledgerTruth) {
 	p := o.w.process
-	open := func(in *intent) bool { return in.outcome == "" }
-	if p == nil || p.err != nil || slices.ContainsFunc(o.w.intents(), open) {
+	if p == nil || p.err != nil || len(o.deletions) == 0 {
+		return
+	}
+	if slices.ContainsFunc(o.w.intents(), func(in *intent) bool { return in.outcome == "" }) {
 		return // the next start resolves and counts them
 	}
 	gone := o.gone()

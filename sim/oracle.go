@@ -48,6 +48,8 @@ type Oracle struct {
 	// Policies is set while policies beside the built-in one are in force: then the oracle, which
 	// has the TTL rules alone in words of its own, does not judge why a deletion was asked for.
 	Policies bool
+	// Denied tells whether a policy denies every deletion of the log now. It may be nil.
+	Denied func(tier.LogID) bool
 
 	w          *World
 	logs       []*logRecord // ascending by id
@@ -165,12 +167,13 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 // firstWritten is when the content was in the file for the first time: what is put back is as old
 // as it ever was.
 func (o *Oracle) firstWritten(f *fileRecord, data []byte) tier.Time {
+	at := o.w.Now
 	for _, v := range f.versions {
 		if bytes.Equal(v.data, data) {
-			return v.at
+			at = min(at, v.at)
 		}
 	}
-	return o.w.Now
+	return at
 }
 
 func (o *Oracle) removed(id tier.LogID, base tier.Offset) {
@@ -201,7 +204,7 @@ func (o *Oracle) tick() {
 	o.clock = o.w.Now
 }
 
-// knows returns the version of the file with the content; nil if its owner never wrote it.
+// knows returns the last version of the file with the content; nil if its owner never wrote it.
 func (o *Oracle) knows(f fileName, data []byte) *version {
 	s := o.record(f.log).segment(f.base)
 	if s == nil {
@@ -211,9 +214,9 @@ func (o *Oracle) knows(f fileName, data []byte) *version {
 		if s.files[i].name != f.name {
 			continue
 		}
-		for j := range s.files[i].versions {
-			if v := &s.files[i].versions[j]; bytes.Equal(v.data, data) {
-				return v
+		for _, v := range slices.Backward(s.files[i].versions) {
+			if bytes.Equal(v.data, data) {
+				return &v
 			}
 		}
 	}

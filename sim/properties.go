@@ -137,6 +137,8 @@ func (o *Oracle) gated(f fileName, files []file) {
 		why = "the table is paused"
 	case o.w.Config.Delete != tier.LocalDeleteUnlink:
 		why = "local_delete is " + string(o.w.Config.Delete)
+	case o.denies(f.log):
+		why = "a policy denies it"
 	case !o.Policies && !o.over(o.limits(table), f, files):
 		why = "no limit of the table is over"
 	default:
@@ -144,6 +146,8 @@ func (o *Oracle) gated(f fileName, files []file) {
 	}
 	o.violate(Gated, "segment %d of %s is deleted, but %s", f.base, f.log, why)
 }
+
+func (o *Oracle) denies(id tier.LogID) bool { return o.Denied != nil && o.Denied(id) }
 
 // limits are those that govern local segments: with tiering off, those of the whole log.
 func (o *Oracle) limits(t tier.Table) tier.Table {

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -159,10 +161,15 @@ func baseOf(name string) (tier.Offset, bool) {
 	return base, ok && n == 1 && segmentName(base) == name
 }
 
-// Remove plays the program that owns the log: it removes one segment file, durably.
+// Remove plays the program that owns the log: it removes the files of one segment, durably.
 func (w *World) Remove(id tier.LogID, base tier.Offset) error {
 	dir := path.Join(w.source(), id.String())
 	if err := w.Disk.Remove(path.Join(dir, segmentName(base))); err != nil {
+		return err
+	}
+	companion := strings.TrimSuffix(segmentName(base), ".log") + Companion
+	err := w.Disk.Remove(path.Join(dir, companion))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := w.Disk.Sync(dir); err != nil {

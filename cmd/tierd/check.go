@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,32 +11,36 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // reachTimeout bounds how long check waits for the store.
 const reachTimeout = 30 * time.Second
 
-// checkCmd checks configuration and policies.
+// checkCmd checks configuration, policies, sources and the store.
 type checkCmd struct {
 	output
-	Reach bool `help:"Also look whether the sources can be read and the store answers."`
+	Offline bool `help:"Check the files alone: look at no source, and try nothing on the store."`
 }
 
 // Help gives examples.
 func (c *checkCmd) Help() string {
 	return `Reads the configuration, the policies and their data as one generation, as run and
-reload do, and prints everything that is wrong, each with its place. It changes nothing, but that
---reach opens the bucket as run does, which may make its directory or container.
+reload do, and prints everything that is wrong, each with its place. Then it looks whether each source
+can be read, and tries on the store what tierd needs of it, on an object of its own that it removes
+again: put, get, range, list and delete. The store's clock is compared with this machine's.
 
-Exit code: 0 if all is well, 1 if --reach could not reach something, 2 if something is wrong.
+Exit code: 0 if all is well, 1 if a source or the store does not do what it should, 2 if a file is
+wrong.
 
 Examples:
 
-	tierd check --config new.yaml && systemctl reload tierd
-	tierd check --reach`
+	tierd check
+	tierd check --offline --config new.yaml && systemctl reload tierd`
 }
 
 // checked is what check prints as JSON.
@@ -44,7 +49,7 @@ type checked struct {
 	Sources      int              `json:"sources"`
 	PolicyDigest string           `json:"policy_digest"`
 	Warnings     api.List[string] `json:"warnings"`
-	Reach        api.List[reach]  `json:"reach"` // empty without --reach
+	Reach        api.List[reach]  `json:"reach"` // empty with --offline
 }
 
 // reach is one thing that was looked at; Error is null where it was reached.
@@ -66,7 +71,7 @@ func (c *checkCmd) Run(a *app) error {
 	for _, w := range cfg.Warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
-	if c.Reach {
+	if !c.Offline {
 		out.Reach = a.reach(cfg)
 	}
 	err = c.print(a, out, func(p *page) { printChecked(p, out) })
@@ -84,7 +89,7 @@ func printChecked(p *page, out checked) {
 	}
 	for _, r := range out.Reach {
 		if r.Error == nil {
-			p.line("%s: reached", r.What)
+			p.line("%s: works", r.What)
 		} else {
 			p.alarm("%s: %s", r.What, *r.Error)
 		}
@@ -108,15 +113,35 @@ func (a *app) reach(cfg *config.Config) []reach {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, reachTimeout)
 	defer cancel()
-	b, err := openBucket(ctx, cfg.Bucket, a.quiet())
-	if err == nil {
-		_, err = b.Exists(ctx, "tierd-check")
-		if cerr := b.Close(); err == nil {
-			err = cerr
-		}
-	}
-	add("bucket ("+cfg.Bucket.Type+")", err)
+	add("bucket ("+cfg.Bucket.Type+")", a.probe(ctx, cfg))
 	return out
+}
+
+// probeOwner stands where the ledger's id does in the keys of tierd's objects.
+const probeOwner = "tierd-check"
+
+// probe tries on the store what tierd needs of it, and compares the clocks.
+func (a *app) probe(ctx context.Context, cfg *config.Config) (err error) {
+	b, err := openBucket(ctx, cfg.Bucket, a.quiet())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	store, err := objstore.New(b, probeOwner)
+	if err != nil {
+		return err
+	}
+	p, err := store.Probe(ctx, rand.Text(), func() tier.Time { return tier.TimeOf(time.Now()) })
+	if err != nil {
+		return err
+	}
+	// Stores give the time in whole seconds.
+	tolerance := tier.Time(cfg.Limits.ClockTolerance + time.Second)
+	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
+		return fmt.Errorf("its clock says %s, this machine's %s; limits.clock_tolerance is %s",
+			p.LastModified, p.After, cfg.Limits.ClockTolerance)
+	}
+	return nil
 }
 
 // readable reports why the directory cannot be listed.

@@ -64,6 +64,9 @@ func readPolicies(a *app, paths, data []string) (*policySource, error) {
 		return nil, err
 	}
 	s := &policySource{data: g.Document}
+	if g.Config != nil {
+		s.options.Facts = g.Config.FactNames()
+	}
 	for _, p := range g.Policies {
 		s.modules = append(s.modules, rego.Module{Path: nearPath(p.Path), Source: p.Content})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,9 +19,10 @@ const inputBytesMax = 64 << 20
 
 // policyInput is what policies are asked about, and which.
 type policyInput struct {
-	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a local segment now."`
+	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a segment now."`
 	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
 	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
+	Unknown  []string `name:"unknown-fact" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`
 }
 
 // load reads the policies, and what they are asked about.
@@ -30,13 +32,53 @@ func (c *policyInput) load(a *app) (*policySource, *asked, error) {
 		return nil, nil, err
 	}
 	q, err := c.question(a)
+	if err == nil {
+		err = q.forget(c.Unknown)
+	}
 	return s, q, err
 }
 
-// asked is an input and where it comes from.
+// asked is an input, and the facts that it should have and that are not known.
 type asked struct {
-	input *rego.Input
-	text  json.RawMessage
+	input   *rego.Input
+	text    json.RawMessage
+	unknown []tier.UnknownFact
+}
+
+// newAsked reads the text of an input; what names it in errors.
+func newAsked(what string, text []byte, unknown []tier.UnknownFact) (*asked, error) {
+	in, err := rego.ParseInput(what, text)
+	if err != nil {
+		return nil, err
+	}
+	return &asked{in.WithUnknown(unknown), text, unknown}, nil
+}
+
+// forget takes facts out of the input.
+func (q *asked) forget(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var input map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(q.text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&input); err != nil {
+		return err
+	}
+	facts, _ := input["facts"].(map[string]any)
+	for _, name := range names {
+		delete(facts, name)
+		q.unknown = append(q.unknown, tier.UnknownFact{Name: name, Why: "is not to be known"})
+	}
+	text, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	without, err := newAsked("input", text, q.unknown)
+	if err == nil {
+		*q = *without
+	}
+	return err
 }
 
 // question reads the input. What is no file and has the form LOG@OFFSET is asked of the daemon, or
@@ -62,8 +104,7 @@ func (c *policyInput) question(a *app) (*asked, error) {
 	if len(text) > inputBytesMax {
 		return nil, usagef("%s: an input of more than %s", c.Input, humanBytes(inputBytesMax))
 	}
-	in, err := rego.ParseInput(c.Input, text)
-	return &asked{in, text}, err
+	return newAsked(c.Input, text, nil)
 }
 
 func askInput(a *app, id tier.LogID, offset tier.Offset) (*asked, error) {
@@ -76,8 +117,11 @@ func askInput(a *app, id tier.LogID, offset tier.Offset) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := rego.ParseInput(id.String(), live.Input)
-	return &asked{in, live.Input}, err
+	var unknown []tier.UnknownFact
+	for _, f := range live.UnknownFacts {
+		unknown = append(unknown, tier.UnknownFact{Name: f.Name, Why: f.Text})
+	}
+	return newAsked(id.String(), live.Input, unknown)
 }
 
 // policyEvalCmd asks policies about one input.
@@ -116,7 +160,9 @@ type evaluated struct {
 	Steps   int64                `json:"steps"`
 	Digest  string               `json:"policy_digest"`
 	Input   json.RawMessage      `json:"input"`
-	Trace   *string              `json:"trace"`
+	// Unknown are the facts that should be in Input and are not known.
+	Unknown api.List[api.UnknownFact] `json:"unknown_facts"`
+	Trace   *string                   `json:"trace"`
 }
 
 // fired is a reason and the kind of rule that gave it.
@@ -165,6 +211,9 @@ func evaluate(ctx context.Context, set *rego.Set, q *asked, explain string) (*ev
 	if e.Delete {
 		out.Verdict = api.Delete
 	}
+	for _, f := range q.unknown {
+		out.Unknown = append(out.Unknown, api.UnknownFact{Name: f.Name, Text: f.Why})
+	}
 	if failed != nil {
 		out.Error = orNull(failed.Error())
 	}
@@ -202,6 +251,11 @@ func printEvaluated(p *page, now api.Time, e *evaluated, everything bool) {
 	p.line("%s: %s%s", e.Action, e.Verdict, due)
 	if e.Error != nil {
 		p.alarm("! %s", *e.Error)
+	}
+	for _, r := range e.Reasons {
+		if r.Code == tier.CodeFactUnknown {
+			p.alarm("! %s", humanReason(now, r))
+		}
 	}
 	for _, r := range e.Fired {
 		p.line("  %-13s  %s", r.Answer, humanReason(now, r.Reason))

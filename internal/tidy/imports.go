@@ -48,6 +48,7 @@ var layers = []unit{
 	{dir: guestUnit, std: true},
 	adapter("runtime/plugin"),
 	adapter("runtime/audit"),
+	{dir: "runtime/facts", may: []string{tierUnit}},
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
 	adapter("runtime/api"),
 
@@ -56,7 +57,7 @@ var layers = []unit{
 
 	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/audit"),
+		"runtime/audit", "runtime/facts"),
 	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
 		"runtime/audit"),

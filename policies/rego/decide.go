@@ -88,7 +88,23 @@ func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) 
 	if err != nil {
 		return gate.Decision{Digest: s.digest}, err
 	}
-	return s.DecideInput(ctx, &Input{value: input, action: f.Action, now: f.Now})
+	in := &Input{value: input, action: f.Action, now: f.Now, unknown: f.Unknown}
+	d, _, _, err := s.decide(ctx, in)
+	return d, err
+}
+
+// decide asks, weighs the answers, and makes sure of a deletion while facts are unknown. It also
+// gives the answers, and the number of steps that asking took.
+func (s *Set) decide(ctx context.Context, in *Input) (gate.Decision, said, int64, error) {
+	said, steps, err := s.ask(ctx, in)
+	if err != nil {
+		return gate.Decision{Digest: s.digest}, nil, steps, err
+	}
+	d, err := s.judge(said)
+	if err == nil && d.Delete && len(in.unknown) > 0 {
+		d, err = s.confirm(ctx, in, d, said)
+	}
+	return d, said, steps, err
 }
 
 // said is what the rules of each kind answered.

@@ -99,7 +99,7 @@ func trimmed(lines []string) []string {
 func fieldNames(vs []ast.Value) []string {
 	var names []string
 	for _, v := range vs {
-		if s, ok := v.(ast.String); ok {
+		if s, ok := v.(ast.String); ok && s != "" {
 			names = append(names, string(s))
 		}
 	}
@@ -108,6 +108,10 @@ func fieldNames(vs []ast.Value) []string {
 }
 
 func unknownField(of, field string, known []string) string {
+	if of == "input.facts" && len(known) == 0 {
+		return fmt.Sprintf("input.facts has no field %q; the configuration has no facts: "+
+			"name its file in the section facts", field)
+	}
 	return fmt.Sprintf("%s has no field %q%s", of, field, suggest(field, known))
 }
 

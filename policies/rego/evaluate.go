@@ -28,27 +28,20 @@ type Fired struct {
 // Evaluate decides on a saved input as Decide does on facts. The guard is not asked: what the
 // policies let go may still be kept by it.
 func (s *Set) Evaluate(ctx context.Context, in *Input) (Evaluation, error) {
-	said, steps, err := s.ask(ctx, in)
-	e := Evaluation{Decision: gate.Decision{Digest: s.digest}, Steps: steps}
-	if err != nil {
-		return e, err
-	}
+	d, said, steps, err := s.decide(ctx, in)
+	e := Evaluation{Decision: d, Steps: steps}
 	for _, kind := range slices.Concat(answers, []string{answerKeep}) {
 		for _, r := range said[kind] {
 			e.Fired = append(e.Fired, Fired{kind, r})
 		}
 	}
-	e.Decision, err = s.judge(said)
 	return e, err
 }
 
 // DecideInput is Evaluate without what is for people alone.
 func (s *Set) DecideInput(ctx context.Context, in *Input) (gate.Decision, error) {
-	said, _, err := s.ask(ctx, in)
-	if err != nil {
-		return gate.Decision{Digest: s.digest}, err
-	}
-	return s.judge(said)
+	d, _, _, err := s.decide(ctx, in)
+	return d, err
 }
 
 // Question is what is asked for one action, as a query that OPA's own tools understand.

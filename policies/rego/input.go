@@ -12,8 +12,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// InputJSON is the input that policies see of the facts, as the schema describes it: for the audit
-// record and for people. Keys ascend.
+// InputJSON is the input that policies see of the facts, as the schema describes it. Keys ascend.
 func InputJSON(f *gate.Facts) ([]byte, error) {
 	v, err := inputOf(f)
 	if err != nil {
@@ -32,13 +31,9 @@ func inputOf(f *gate.Facts) (ast.Value, error) {
 	if err := checkWords(f); err != nil {
 		return nil, err
 	}
-	facts := ast.InternedEmptyObject
-	if len(f.Extern) > 0 {
-		v, err := ast.InterfaceToValue(f.Extern)
-		if err != nil {
-			return nil, fmt.Errorf("input.facts: %w", err)
-		}
-		facts = ast.NewTerm(v)
+	facts, err := factsTerm(f.Extern)
+	if err != nil {
+		return nil, err
 	}
 	return ast.NewObject(
 		field("action", str(f.Action)),

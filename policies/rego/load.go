@@ -42,6 +42,9 @@ type Module struct {
 type Options struct {
 	Timeout time.Duration // 0: DefaultTimeout
 	Steps   int64         // evaluated expressions; 0: DefaultSteps
+	// Facts are the names of the user's facts: a reference to another one is an error. Nil leaves
+	// them open.
+	Facts []string
 }
 
 // Set is the built-in policy and the user's, compiled and with their data: one generation. It is
@@ -77,10 +80,11 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 			checkModule(m, &errs)
 		}
 	}
-	compiler := compile(parsed)
+	schema, schemas := schemaFor(opts.Facts)
+	compiler := compile(parsed, schemas)
 	if !slices.ContainsFunc(compiler.Errors, notOfTypes) {
 		// The types are checked last: by then the modules are resolved and rewritten.
-		checkUse(compiler, base, &errs)
+		checkUse(compiler, schema, base, &errs)
 	}
 	if len(compiler.Errors) == 0 {
 		checkNames(compiler, &errs)
@@ -92,7 +96,7 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 
 	s := &Set{opts: opts, digest: digest(modules, canonical)}
 	s.instrument(parsed)
-	s.compiler = compile(parsed)
+	s.compiler = compile(parsed, schemas)
 	if len(s.compiler.Errors) > 0 {
 		return nil, fmt.Errorf("compile the policies' questions: %w", s.compiler.Errors)
 	}
@@ -186,8 +190,7 @@ func normalize(data map[string]any, errs *Errors) (map[string]any, []byte) {
 	return base, canonical
 }
 
-func compile(modules map[string]*ast.Module) *ast.Compiler {
-	_, schemas := inputSchema()
+func compile(modules map[string]*ast.Module, schemas *ast.SchemaSet) *ast.Compiler {
 	c := ast.NewCompiler().WithCapabilities(capabilities()).WithSchemas(schemas)
 	c.SetErrorLimit(maxErrors)
 	c.Compile(modules)

@@ -40,12 +40,17 @@ func (s *Set) reasons(a ask, v ast.Value) ([]tier.Reason, error) {
 		}
 		r, err := s.reason(s.rules[n], a.builtin, pair.Elem(1).Value)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w", s.rules[n].where, a.kind, err)
+			return ruleError(s.rules[n], a.kind, err)
 		}
 		out = append(out, r)
 		return nil
 	})
 	return out, err
+}
+
+// ruleError says which rule gave what is no reason.
+func ruleError(by rule, kind string, err error) error {
+	return fmt.Errorf("%s: %s: %w", by.where, kind, err)
 }
 
 // reason reads one reason: a string, or an object with msg and perhaps code, and of the built-in

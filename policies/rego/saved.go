@@ -16,9 +16,17 @@ import (
 
 // Input is what policies are asked about, in OPA's terms.
 type Input struct {
-	value  ast.Value
-	action tier.Action
-	now    tier.Time
+	value   ast.Value
+	action  tier.Action
+	now     tier.Time
+	unknown []tier.UnknownFact
+}
+
+// WithUnknown is the input with facts that should be in it and are not known.
+func (in *Input) WithUnknown(facts []tier.UnknownFact) *Input {
+	out := *in
+	out.unknown = facts
+	return &out
 }
 
 // Action is the kind of deletion that is asked for.
@@ -54,13 +62,18 @@ func ParseInput(path string, text []byte) (*Input, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	object := document.(map[string]any) // the check saw to it, and to what follows
+	if omitted, some := object["facts"].(map[string]any)[omittedKey]; some {
+		add("the record was too small for some facts, and has only their hashes: %s",
+			jsonText(omitted))
+		return nil, errs
+	}
 	value, err := ast.InterfaceToValue(document)
 	if err != nil {
 		add("%v", err)
 		return nil, errs
 	}
-	object := document.(map[string]any)
-	now, _ := object["now_ns"].(json.Number).Int64() // the check saw to it
+	now, _ := object["now_ns"].(json.Number).Int64()
 	return &Input{value: value, action: tier.Action(object["action"].(string)),
 		now: tier.Time(now)}, nil
 }

@@ -35,7 +35,13 @@ func (n *schemaNode) values() *schemaNode {
 }
 
 // names are the fields that the node has, ascending.
-func (n *schemaNode) names() []string { return slices.Sorted(maps.Keys(n.Properties)) }
+func (n *schemaNode) names() []string {
+	names := slices.Sorted(maps.Keys(n.Properties))
+	if len(names) > 0 && names[0] == "" {
+		return names[1:]
+	}
+	return names
+}
 
 // at follows field names from n. It returns the node, or nil where the schema says nothing about
 // it; missing is the number of steps that lead to a field which cannot be there, 0 if none does.
@@ -55,18 +61,47 @@ func (n *schemaNode) at(path []string) (node *schemaNode, missing int) {
 
 // inputSchema is the embedded schema of the input, as ours and as OPA's. It is constant.
 var inputSchema = sync.OnceValues(func() (*schemaNode, *ast.SchemaSet) {
-	var root schemaNode
-	if err := json.Unmarshal(policies.InputSchema, &root); err != nil {
+	var raw map[string]any
+	if err := json.Unmarshal(policies.InputSchema, &raw); err != nil {
 		panic(fmt.Sprintf("policies/schema/input.json: %v", err))
 	}
-	var raw any
+	return schemaOf(raw)
+})
+
+// schemaFor is inputSchema for a configuration that has facts of these names and no others; nil
+// stands for facts of any name.
+func schemaFor(facts []string) (*schemaNode, *ast.SchemaSet) {
+	if facts == nil {
+		return inputSchema()
+	}
+	var raw map[string]any
 	if err := json.Unmarshal(policies.InputSchema, &raw); err != nil {
+		panic(fmt.Sprintf("policies/schema/input.json: %v", err))
+	}
+	// OPA takes an object without any property for one that may have all. No fact is called "".
+	properties := map[string]any{"": map[string]any{}}
+	for _, name := range facts {
+		properties[name] = map[string]any{} // of any shape
+	}
+	raw["properties"].(map[string]any)["facts"] = map[string]any{
+		"type": "object", "additionalProperties": false, "properties": properties,
+	}
+	return schemaOf(raw)
+}
+
+func schemaOf(raw map[string]any) (*schemaNode, *ast.SchemaSet) {
+	text, err := json.Marshal(raw)
+	var root schemaNode
+	if err == nil {
+		err = json.Unmarshal(text, &root)
+	}
+	if err != nil {
 		panic(fmt.Sprintf("policies/schema/input.json: %v", err))
 	}
 	set := ast.NewSchemaSet()
 	set.Put(ast.SchemaRootRef, raw)
 	return &root, set
-})
+}
 
 // words are the enumerations of the input, by dotted path.
 var words = sync.OnceValue(func() map[string][]string {

@@ -18,11 +18,15 @@ import (
 
 // TestLoad runs testdata/load: the errors of policies that must not be loaded, and "ok" for those
 // that may. The input is one policy, policy.rego, or several as "-- path --" sections; a section
-// data.json is the data.
+// data.json is the data. With facts=(a,b) the configuration has facts of these names.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	datadriven.RunTest(t, "testdata/load", func(t *testing.T, d *datadriven.TestData) string {
-		_, err := loadText(t, d.Input)
+		var facts []string
+		for _, arg := range d.CmdArgs {
+			facts = strings.Fields(strings.Join(arg.Vals, " "))
+		}
+		_, err := loadText(t, d.Input, facts...)
 		if err != nil {
 			return err.Error() + "\n"
 		}
@@ -34,21 +38,32 @@ func TestLoad(t *testing.T) {
 // arguments of the command.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	datadriven.RunTest(t, "testdata/decide", func(t *testing.T, d *datadriven.TestData) string {
-		set, err := loadText(t, d.Input)
-		if err != nil {
-			d.Fatalf(t, "%v", err)
-		}
-		decision, err := set.Decide(context.Background(), factsOf(t, d))
-		return decisionText(decision, err)
-	})
+	datadriven.RunTest(t, "testdata/decide", decideText)
 }
 
-func loadText(t *testing.T, input string) (*rego.Set, error) {
+// TestUnknownFacts runs testdata/unknown, which is like testdata/decide; unknown=NAME is a fact that
+// is configured and not known.
+func TestUnknownFacts(t *testing.T) {
+	t.Parallel()
+	datadriven.RunTest(t, "testdata/unknown", decideText)
+}
+
+func decideText(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
+	set, err := loadText(t, d.Input)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	decision, err := set.Decide(context.Background(), factsOf(t, d))
+	return decisionText(decision, err)
+}
+
+func loadText(t *testing.T, input string, facts ...string) (*rego.Set, error) {
+	t.Helper()
+	opts := rego.Options{Timeout: rego.NoTimeout, Facts: facts}
 	archive := txtar.Parse([]byte(input + "\n"))
 	if len(archive.Files) == 0 && input != "" {
-		return rego.Load(modules("policy.rego", input), nil, rego.Options{Timeout: rego.NoTimeout})
+		return rego.Load(modules("policy.rego", input), nil, opts)
 	}
 	var list []rego.Module
 	var data map[string]any
@@ -61,7 +76,7 @@ func loadText(t *testing.T, input string) (*rego.Set, error) {
 		}
 		list = append(list, rego.Module{Path: f.Name, Source: f.Data})
 	}
-	return rego.Load(list, data, rego.Options{Timeout: rego.NoTimeout})
+	return rego.Load(list, data, opts)
 }
 
 // factsOf applies arguments such as age=25h or local-bytes=4000.
@@ -128,6 +143,8 @@ func apply(f *gate.Facts, key, value string) error {
 	case "fact":
 		f.Extern = map[string]any{}
 		return json.Unmarshal([]byte(value), &f.Extern)
+	case "unknown":
+		f.Unknown = append(f.Unknown, tier.UnknownFact{Name: value, Why: "is older than 10m"})
 	default:
 		return fmt.Errorf("unknown argument")
 	}

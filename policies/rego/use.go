@@ -10,8 +10,7 @@ import (
 // checkUse checks, in a compiled set, what rules refer to: data and rules that are not there,
 // fields of the input that object.get asks for, and constants that a field never equals. OPA's own
 // type checker has seen to plain references into the input by then.
-func checkUse(c *ast.Compiler, base map[string]any, errs *Errors) {
-	schema, _ := inputSchema()
+func checkUse(c *ast.Compiler, schema *schemaNode, base map[string]any, errs *Errors) {
 	for path, m := range c.Modules {
 		if path == builtinPath {
 			continue
@@ -256,7 +255,7 @@ func (u *use) checkObjectGet(e *ast.Expr) {
 // checkConstant checks a comparison of the field at path with a constant.
 func (u *use) checkConstant(at *ast.Location, path []string, constant *ast.Term) {
 	field, _ := u.schema.at(path)
-	if field == nil {
+	if field == nil || field.Type == "" {
 		return
 	}
 	name := "input." + strings.Join(path, ".")

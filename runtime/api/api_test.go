@@ -68,6 +68,13 @@ func (f *fake) AcceptLoss(_ context.Context, log tier.LogID, o tier.Offset,
 	return &api.AcceptedLoss{Log: log.String(), Base: 200, Next: 300}, f.err
 }
 
+func (f *fake) Plan(context.Context) (*api.Plan, error) { return fullPlan(), f.err }
+
+func (f *fake) AcceptClock(context.Context) error {
+	f.asked = append(f.asked, "clock accept")
+	return f.err
+}
+
 func (f *fake) Reload(context.Context) error {
 	f.asked = append(f.asked, "reload")
 	return f.err
@@ -125,6 +132,20 @@ func fullPolicyInput() *api.PolicyInput {
 		UnknownFacts: []api.UnknownFact{{Name: "offsets", Text: "older than 10m: a & b <c>"}}}
 }
 
+func fullPlan() *api.Plan {
+	return &api.Plan{At: at(1), PolicyDigest: "ab12", Digest: "cd34",
+		Totals: []api.PlannedTotal{
+			{Table: "orders", Action: tier.DeleteLocal, Segments: 1, Bytes: 1024}},
+		Deletions: []api.PlannedDeletion{{Log: "orders/0", Action: tier.DeleteLocal, Base: 100,
+			Next: 220, Bytes: 1024, Reasons: []api.Reason{api.ReasonOf(tier.Reason{
+				Code: tier.CodeLocalTTL, Text: "age 3h, over the local TTL of 1h",
+				Rule: "tierd/builtin.rego:23"}, false)}}},
+		Waiting: []api.PlannedWait{{Log: "orders/1", Action: tier.DeleteRemote, Base: 0, Next: 50,
+			Reason: api.ReasonOf(tier.Reason{Code: tier.CodeTTL, Text: "age 3h of 7d",
+				Until: tier.Time(at(30))}, false)}},
+	}
+}
+
 func fullListing() *api.Listing {
 	return &api.Listing{Log: "orders/0", Segments: []api.Segment{copiedSegment(),
 		{Base: 220, Next: 340, Bytes: 10, Tiers: []api.Tier{api.TierLocal},
@@ -159,6 +180,7 @@ func TestGolden(t *testing.T) {
 		"status-empty":    &api.Status{},
 		"segments":        fullListing(),
 		"segments-empty":  &api.Listing{Log: "orders/0"},
+		"plan":            fullPlan(),
 		"explain":         fullExplanation(),
 		"explain-unknown": &api.Explanation{Log: "orders/0", Offset: 7},
 		"policy-input":    fullPolicyInput(),
@@ -236,7 +258,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		}
 	}
 	for _, v := range []any{api.Status{}, api.Listing{}, api.Explanation{}, api.PolicyInput{},
-		api.AcceptedLoss{}, api.Health{}, api.Error{}} {
+		api.Plan{}, api.AcceptedLoss{}, api.Health{}, api.Error{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for _, c := range []api.ErrorCode{api.CodeInvalid, api.CodeNotFound, api.CodeRefused,
@@ -258,17 +280,19 @@ func TestClientAndHandler(t *testing.T) {
 	same(t, "status", fullStatus())(c.Status(ctx))
 	same(t, "segments", fullListing())(c.Segments(ctx, odd))
 	same(t, "explain", fullExplanation())(c.Explain(ctx, odd, 150))
+	same(t, "plan", fullPlan())(c.Plan(ctx))
 	same(t, "policy-input", fullPolicyInput())(c.PolicyInput(ctx, odd, 150))
 	same(t, "accept-loss", &api.AcceptedLoss{Log: odd.String(), Base: 200, Next: 300})(
 		c.AcceptLoss(ctx, odd, 200))
 	same(t, "health", &f.health)(c.Health(ctx))
-	for _, err := range []error{c.Resume(ctx, odd.Table), c.Reload(ctx)} {
+	for _, err := range []error{c.Resume(ctx, odd.Table), c.AcceptClock(ctx), c.Reload(ctx)} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
 	want := []string{"segments " + odd.String(), "explain " + odd.String() + "@150",
-		"policy-input " + odd.String() + "@150", "accept-loss " + odd.String() + "@200", "resume " + odd.Table, "reload"}
+		"policy-input " + odd.String() + "@150", "accept-loss " + odd.String() + "@200",
+		"resume " + odd.Table, "clock accept", "reload"}
 	if diff := cmp.Diff(want, f.asked); diff != "" {
 		t.Errorf("what the backend was asked:\n%s", diff)
 	}

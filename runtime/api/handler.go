@@ -23,13 +23,17 @@ type Backend interface {
 	// Explain says which tier holds an offset of a log and what the gate answers now for it. It
 	// reads and asks as a deletion would, and deletes nothing.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
-	// PolicyInput gives what the policies would be asked now about the local segment that holds an
-	// offset of a log; CodeNotFound where none does.
+	// PolicyInput gives what the policies would be asked now about the segment that holds an offset
+	// of a log, the local one where both tiers do; CodeNotFound where none does.
 	PolicyInput(ctx context.Context, log tier.LogID, offset tier.Offset) (*PolicyInput, error)
 	// Resume lets the deletions of a table that is paused go on.
 	Resume(ctx context.Context, table string) error
 	// AcceptLoss accepts that the damaged segment that holds the offset is lost.
 	AcceptLoss(ctx context.Context, log tier.LogID, offset tier.Offset) (*AcceptedLoss, error)
+	// Plan says what would be deleted now, and deletes nothing.
+	Plan(ctx context.Context) (*Plan, error)
+	// AcceptClock takes the wall time for right after a step.
+	AcceptClock(ctx context.Context) error
 	// Reload loads configuration, policies and data as one generation. On an error, which is
 	// CodeConfig, the one that runs stays in force.
 	Reload(ctx context.Context) error
@@ -45,6 +49,8 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("/-/reload", only(http.MethodPost, h.reload))
 	mux.Handle("/metrics", metrics)
 	mux.HandleFunc("/api/v1/status", only(http.MethodGet, h.status))
+	mux.HandleFunc("/api/v1/plan", only(http.MethodGet, h.plan))
+	mux.HandleFunc("/api/v1/clock/accept", only(http.MethodPost, h.acceptClock))
 	mux.HandleFunc("/api/v1/logs/", h.logs)
 	mux.HandleFunc("/api/v1/tables/", h.tables)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -272,7 +272,7 @@ type Decision struct {
 	Reasons List[Reason] `json:"reasons"`
 }
 
-// PolicyInput is what the policies would be asked about a local segment now: GET .../policy-input.
+// PolicyInput is what the policies would be asked about a segment now: GET .../policy-input.
 type PolicyInput struct {
 	Log  string      `json:"log"`
 	Base tier.Offset `json:"base"`

@@ -22,6 +22,7 @@ type Config struct {
 	Sources      []Source
 	Bucket       Bucket
 	Policies     Policies
+	Facts        []Fact
 	Copy         Copy
 	Limits       Limits
 	HTTP         HTTP
@@ -87,6 +88,15 @@ type Policies struct {
 	MaxAge time.Duration
 
 	pathPlaces, dataPlaces []Place // of the entries of Paths and Data
+}
+
+// Fact is a file that policies see as input.facts.NAME. Somebody else writes it while tierd runs, so
+// that it is not part of a generation.
+type Fact struct {
+	Name   string
+	Path   string        // absolute; ends in .json, .yaml or .yml
+	MaxAge time.Duration // of its modification time; an older file is not known
+	Place  Place
 }
 
 // Copy bounds and checks the uploads.

@@ -219,6 +219,7 @@ tables:
      table.log.tiered.local-segments: 1, table.log.bytes: 1, table.log.local-bytes: 1,
      remote.storage.enable: true}
 http: {web_config: web.yml}
+facts: [{name: f, path: f.json, max_age: 1m}]
 `
 	c, err := Parse(home+"tierd.yaml", []byte(full), newMachine().host())
 	if err != nil {

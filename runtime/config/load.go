@@ -149,6 +149,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		{"defaults", func(n *yaml.Node) { d.object(n, " in defaults", c.defaults.fields(d)) }},
 		{"tables", d.readTables(c)},
 		{"policies", d.readPolicies(&c.Policies)},
+		{"facts", d.readFacts(&c.Facts)},
 		{"plugins", d.unavailable("plugins")},
 		{"copy", d.readCopy(&c.Copy)},
 		{"limits", d.readLimits(&c.Limits)},

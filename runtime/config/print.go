@@ -75,6 +75,7 @@ func (c *Config) Redacted() ([]byte, error) {
 			"paths", texts(c.Policies.Paths),
 			"data", texts(c.Policies.Data),
 			"max_policy_age", durationNode(c.Policies.MaxAge)),
+		"facts", c.printFacts(),
 		"copy", mapping(
 			"verify", scalar(string(c.Copy.Verify)),
 			"workers", number(int64(c.Copy.Workers)),

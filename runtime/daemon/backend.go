@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/api"
@@ -43,6 +44,9 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	}
 	if why := d.pause.Load(); why != nil {
 		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
+	}
+	for _, why := range d.factReasons() {
+		s.Reasons = append(s.Reasons, api.ReasonOf(why, true))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,6 +208,11 @@ func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (*ap
 		x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
 	}
 	v := holder(list, o, view.LocalEnd)
+	if v == nil && view.Opened && o < view.LogStart {
+		x.Reasons = append(x.Reasons, api.ReasonOf(tier.Reason{Code: tier.CodeExpired,
+			Text: fmt.Sprintf("the log begins at %d: the offset has left it", view.LogStart)}, false))
+		return x, nil
+	}
 	if v == nil {
 		return nil, api.Errorf(api.CodeNotFound, "log %q has no offset %d: local [%d, %d), remote "+
 			"[%d, %d)", id, o, view.Local.Base, view.Local.Next, view.Remote.Base, view.Remote.Next)
@@ -213,16 +222,55 @@ func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (*ap
 		return nil, err
 	}
 	x.Segment, x.Tiers = &s, s.Tiers
-	if !v.Local {
-		return x, nil
-	}
 	d.explainAge(x, v)
-	decision, err := d.explainLocal(ctx, id, view, v)
-	if err != nil {
-		return nil, err
+	if v.Local {
+		decision, err := d.explainLocal(ctx, id, view, v)
+		if err != nil {
+			return nil, err
+		}
+		x.Decisions = append(x.Decisions, decision)
 	}
-	x.Decisions = append(x.Decisions, decision)
+	if v.Remote {
+		decision, err := d.explainRemote(ctx, id, v)
+		if err != nil {
+			return nil, err
+		}
+		x.Decisions = append(x.Decisions, decision)
+	}
 	return x, nil
+}
+
+// explainRemote asks what an expiry would be asked. A segment that is not the oldest of its log in
+// the store stays in any case, and is told for how long it would by itself.
+func (d *Daemon) explainRemote(ctx context.Context, id tier.LogID, v *engine.SegmentView) (
+	api.Decision, error) {
+	out := api.Decision{Action: tier.DeleteRemote, Verdict: api.Keep, Reasons: []api.Reason{}}
+	d.mu.Lock()
+	_, all, _ := d.engine.Plan(id)
+	d.mu.Unlock()
+	i := slices.IndexFunc(all.Segments, func(c engine.RemoteCandidate) bool {
+		return c.Position == v.Position
+	})
+	if i < 0 {
+		return out, nil
+	}
+	oldest := all.Segments[0].Range
+	all.Segments = all.Segments[i : i+1]
+	asked, err := d.exec.PlanRemote(ctx, all)
+	if err != nil {
+		return out, err
+	}
+	if i > 0 {
+		out.Reasons = append(out.Reasons, api.ReasonOf(tier.Reason{Code: tier.CodePrefixBlocked,
+			Text: fmt.Sprintf("remote segment %s has to go first", oldest)}, false))
+	} else if asked[0].Verdict.Delete {
+		out.Verdict = api.Delete
+	}
+	out.Due = api.Time(asked[0].Verdict.Due)
+	for _, r := range asked[0].Verdict.Reasons {
+		out.Reasons = append(out.Reasons, api.ReasonOf(r, false))
+	}
+	return out, nil
 }
 
 // holder finds the segment that holds the offset; a local one goes first, and a hole last.
@@ -247,7 +295,7 @@ func holder(list []engine.SegmentView, o, localEnd tier.Offset) *engine.SegmentV
 func (d *Daemon) explainAge(x *api.Explanation, v *engine.SegmentView) {
 	birth, from := v.MaxTime, "record"
 	if tolerance := d.gen.Load().exec.Tolerance; birth <= 0 || birth > d.now()+tolerance {
-		birth, from = v.Segment.Log.ModTime, "mtime"
+		birth, from = v.ModTime, "mtime"
 	}
 	if birth > 0 {
 		age := max(int64(d.now()-birth), 0)

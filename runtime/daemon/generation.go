@@ -8,6 +8,7 @@ import (
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/facts"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -30,6 +31,7 @@ type generation struct {
 	loadedAt time.Time
 	config   *config.Config
 	policies *rego.Set
+	facts    *facts.Set // read anew at each interval, and so no part of what changes as one
 	exec     *exec.Generation
 }
 
@@ -43,7 +45,8 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{number: number, loadedAt: d.opts.Now(), config: files.Config, policies: set}
+	g := &generation{number: number, loadedAt: d.opts.Now(), config: files.Config, policies: set,
+		facts: newFacts(files.Config, d.now())}
 	g.exec = &exec.Generation{
 		Table:     files.Config.Table,
 		Gate:      gate.New(set),
@@ -51,7 +54,8 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 		Tolerance: tier.Time(files.Config.Limits.ClockTolerance),
 		Verify:    files.Config.Copy.Verify,
 		Paused:    func() *tier.Reason { return d.paused(g) },
-		Input:     rego.InputJSON,
+		Input:     rego.RecordJSON,
+		Extern:    g.factsAt,
 		Clocks:    d.agree,
 		Grace:     tier.Time(files.Config.Limits.RemoteDeleteGrace),
 		OrphanAge: tier.Time(files.Config.Limits.OrphanAge),
@@ -75,7 +79,7 @@ func compile(files *config.Generation) (*rego.Set, error) {
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: p.Path, Source: p.Content}
 	}
-	return rego.Load(modules, files.Document, rego.Options{})
+	return rego.Load(modules, files.Document, rego.Options{Facts: files.Config.FactNames()})
 }
 
 // settings is the generation as the engine needs it.

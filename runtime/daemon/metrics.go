@@ -25,6 +25,7 @@ type metrics struct {
 	reloaded              prometheus.Gauge
 	reloadOK              prometheus.Gauge
 	reserveHeld           prometheus.Gauge
+	factsUnknown          prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -62,6 +63,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		reloaded:    gauge("config_load_timestamp_seconds", "When the generation in force was loaded."),
 		reloadOK:    gauge("config_last_reload_successful", "1 if the last reload took effect."),
 		reserveHeld: gauge("reserve_held", "1 while the reserve for a full disk is held."),
+		factsUnknown: gauge("facts_unknown",
+			"Facts of the configuration that are not known now; what depends on them is kept."),
 	}
 	m.effects = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "tierd_effect_seconds",
 		Help: "How long effects took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)},

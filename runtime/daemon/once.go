@@ -12,7 +12,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// oncePoll is how often a run with an end looks whether it is there yet.
+// oncePoll is how often a run with an end lets the engine see time pass.
 const oncePoll = 20 * time.Millisecond
 
 // Report is what is left when a run with an end has ended.
@@ -96,6 +96,8 @@ func (d *Daemon) drain(ctx context.Context, retryFor time.Duration) error {
 
 // settle waits until the engine is idle, and tells whether it was not.
 func (d *Daemon) settle(ctx context.Context) (acted bool, err error) {
+	ticker := time.NewTicker(oncePoll)
+	defer ticker.Stop()
 	for {
 		d.mu.Lock()
 		idle := d.engine.Idle()
@@ -104,10 +106,13 @@ func (d *Daemon) settle(ctx context.Context) (acted bool, err error) {
 			return acted, nil
 		}
 		acted = true
-		if err := pause(ctx, oncePoll); err != nil {
-			return acted, err
+		select {
+		case <-ctx.Done():
+			return acted, ctx.Err()
+		case <-d.nudge: // something has ended, and may have been the last
+		case <-ticker.C:
+			d.step(engine.Tick{})
 		}
-		d.step(engine.Tick{})
 	}
 }
 
@@ -134,6 +139,9 @@ func (d *Daemon) report() *Report {
 	r := &Report{Progress: d.progressNow()}
 	if why := d.pause.Load(); why != nil {
 		r.Waiting = append(r.Waiting, Left{Reason: *why})
+	}
+	for _, why := range d.factReasons() {
+		r.Alarms = append(r.Alarms, Left{Reason: why})
 	}
 	for _, s := range d.sourceStatus() {
 		for _, why := range s.Reasons {

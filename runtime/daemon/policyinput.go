@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
@@ -10,21 +11,21 @@ import (
 )
 
 // PolicyInput implements api.Backend. The facts are gathered as for a deletion, so they are as true
-// now as those of one; nobody is asked.
+// now as those of one; nobody is asked. Where the offset is in both tiers the local segment goes
+// first.
 func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset,
 ) (*api.PolicyInput, error) {
 	list, view, err := d.segments(id)
 	if err != nil {
 		return nil, err
 	}
-	v := holder(list, o, view.LocalEnd)
-	if v == nil || !v.Local {
-		return nil, api.Errorf(api.CodeNotFound, "log %q: no local segment holds the offset %d, and "+
-			"only deletions of local segments are asked of policies: local [%d, %d)", id, o,
-			view.Local.Base, view.Local.Next)
+	var facts *gate.Facts
+	if v := holder(list, o, view.LocalEnd); v != nil && v.Local {
+		f, candidate := d.proposal(id, &view, v)
+		facts, err = d.exec.Facts(ctx, f, candidate)
+	} else {
+		facts, err = d.remoteFacts(ctx, id, o)
 	}
-	f, candidate := d.proposal(id, &view, v)
-	facts, err := d.exec.Facts(ctx, f, candidate)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,27 @@ func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset,
 	if err != nil {
 		return nil, err
 	}
-	return &api.PolicyInput{Log: id.String(), Base: v.Base, Next: v.Next, Input: input}, nil
+	out := &api.PolicyInput{Log: id.String(), Base: facts.Seg.Range.Base,
+		Next: facts.Seg.Range.Next, Input: input}
+	for _, u := range facts.Unknown {
+		out.UnknownFacts = append(out.UnknownFacts, api.UnknownFact{Name: u.Name, Text: u.Why})
+	}
+	return out, nil
+}
+
+// remoteFacts are those of the remote segment that holds the offset.
+func (d *Daemon) remoteFacts(ctx context.Context, id tier.LogID, o tier.Offset,
+) (*gate.Facts, error) {
+	d.mu.Lock()
+	_, remote, _ := d.engine.Plan(id)
+	d.mu.Unlock()
+	for _, c := range remote.Segments {
+		if c.Contains(o) {
+			return d.exec.RemoteFacts(ctx, remote, c)
+		}
+	}
+	return nil, api.Errorf(api.CodeNotFound, "log %q: neither a local nor a remote segment that the "+
+		"policies may be asked about holds the offset %d", id, o)
 }
 
 // proposal is the deletion of one local segment as the engine would propose it.

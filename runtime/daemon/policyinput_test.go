@@ -2,6 +2,10 @@ package daemon
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tierd/tierd/policies/rego"
@@ -10,7 +14,7 @@ import (
 )
 
 // TestPolicyInput: each local segment has an input that decides as the daemon does, whatever the
-// guard says of it; an offset that is not local has none.
+// guard says of it, and so has a remote one; an offset that no segment holds has none.
 func TestPolicyInput(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -49,6 +53,18 @@ func TestPolicyInput(t *testing.T) {
 		if r := (tier.Range{Base: got.Base, Next: got.Next}); err != nil || !e.Delete || r != want {
 			t.Errorf("offset %d: segment %s, want %s; %+v, %v", offset, r, want, e, err)
 		}
+	}
+	if err := os.Remove(filepath.Join(s.dir, "wal/orders/0", fmt.Sprintf("%020d.log", 0))); err != nil {
+		t.Fatal(err)
+	}
+	again, closeIt, err := Snapshot(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closeIt() }()
+	got, err := again.PolicyInput(t.Context(), id, 5)
+	if err != nil || got.Next != 10 || !strings.Contains(string(got.Input), `"delete_remote"`) {
+		t.Errorf("of a remote segment: %+v, %v", got, err)
 	}
 	for id, offset := range map[tier.LogID]tier.Offset{id: -1, {Table: "orders", Name: "9"}: 0} {
 		if got, err := b.PolicyInput(t.Context(), id, offset); api.CodeOf(err) != api.CodeNotFound {

@@ -64,6 +64,7 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 		g.Go(func() error { return d.watch(ctx, s) })
 	}
 	g.Go(func() error { return d.tick(ctx) })
+	g.Go(func() error { return d.tendFacts(ctx) })
 	return g.Wait()
 }
 

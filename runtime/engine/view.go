@@ -44,6 +44,7 @@ type SegmentView struct {
 	tier.Range
 	Bytes    int64
 	MaxTime  tier.Time
+	ModTime  tier.Time // of the log file
 	Local    bool
 	Remote   bool
 	State    string        // active, closed, copying, copied, dropping, quarantined, hole
@@ -298,7 +299,8 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 	matched := map[tier.Position]bool{}
 	for i := range l.local {
 		s := l.local[i]
-		v := SegmentView{Range: s.Range, Bytes: s.Bytes, MaxTime: s.MaxTime, Local: true,
+		v := SegmentView{Range: s.Range, Bytes: s.Bytes, MaxTime: s.MaxTime, ModTime: s.Log.ModTime,
+			Local: true,
 			First: i == 0, Segment: s, Ordinal: int64(len(l.local) - 1 - i),
 			Reasons: e.whyLocal(l, i)}
 		if r, identical, _ := l.copyOf(&s); identical {
@@ -316,7 +318,7 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 			continue
 		}
 		out = append(out, SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
-			Remote: true, Position: r.Position, State: "copied"})
+			ModTime: r.ModTime, Remote: true, Position: r.Position, State: "copied"})
 	}
 	for _, h := range l.state.Holes {
 		out = append(out, SegmentView{Range: h.Range, State: "hole", Reasons: []tier.Reason{{

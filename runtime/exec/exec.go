@@ -45,6 +45,16 @@ type Generation struct {
 	OrphanAge tier.Time // how old an object that nothing names must be, nanoseconds
 	// Node describes the machine now.
 	Node func() gate.NodeFacts
+	// Extern gives the user's facts that are known at the time, by name, and the others. It may be
+	// nil: then there are none.
+	Extern func(now tier.Time) (known map[string]any, unknown []tier.UnknownFact)
+}
+
+// extern adds the user's facts, for the policies.
+func (g *Generation) extern(facts *gate.Facts) {
+	if g.Extern != nil {
+		facts.Extern, facts.Unknown = g.Extern(facts.Now)
+	}
 }
 
 // Executor performs effects. It is safe for concurrent use.

@@ -29,6 +29,13 @@ func (x *Executor) Facts(ctx context.Context, f engine.Delete,
 	return x.factsNow(ctx, x.c.Generation(), f, c)
 }
 
+// RemoteFacts gathers what the expiry of a remote segment would be judged on, and asks nobody.
+func (x *Executor) RemoteFacts(ctx context.Context, f engine.Expire,
+	c engine.RemoteCandidate) (*gate.Facts, error) {
+	facts, _, err := x.remoteFacts(ctx, x.c.Generation(), f.Log, tier.DeleteRemote, c, f.Remote)
+	return facts, err
+}
+
 func (x *Executor) factsNow(ctx context.Context, g *Generation, f engine.Delete,
 	c engine.DeleteCandidate) (*gate.Facts, error) {
 	src, err := x.source(f.Source)
@@ -57,6 +64,7 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: src.LocalDelete(), OwnsSource: src.Owned()},
 	}
+	g.extern(facts)
 	x.pauseFacts(g, facts, durable, governed)
 	if durable.State != tier.Enabled {
 		facts.Safety.Remote.Clocks, facts.Safety.Remote.Clock = g.Clocks(ctx)

@@ -60,6 +60,7 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 		Seg: gate.SegmentFacts{Object: object},
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: x.localDelete(state)}}
+	g.extern(facts)
 	x.pauseFacts(g, facts, durable, governed)
 	r := &facts.Safety.Remote
 	r.Clocks, r.Clock = g.Clocks(ctx)

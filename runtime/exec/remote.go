@@ -131,6 +131,7 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: x.localDelete(state)},
 	}
+	g.extern(facts)
 	x.pauseFacts(g, facts, durable, governed)
 	r := &facts.Safety.Remote
 	r.Clocks, r.Clock = g.Clocks(ctx)

@@ -168,10 +168,10 @@ func (p *plain) companions(infos []vfs.Info, records string) []vfs.Info {
 	_, stem, _, _ := p.parse(records)
 	var out []vfs.Info
 	for _, i := range infos {
-		if _, _, own, _ := p.parse(i.Name); own || !isCompanionFile(i) {
+		if !strings.HasPrefix(i.Name, stem+".") || !isCompanionFile(i) {
 			continue
 		}
-		if strings.HasPrefix(i.Name, stem+".") {
+		if _, _, own, _ := p.parse(i.Name); !own {
 			out = append(out, i)
 		}
 	}

@@ -23,6 +23,10 @@ const (
 	readBytes = 1 << 20
 	// cacheBytes is how much goes through all checksums at once: it stays in the processor's cache.
 	cacheBytes = 64 << 10
+	// keptBytes is the largest file that stays in the page cache after it was read: its upload reads
+	// it again at once, and drops it then. Of a larger one each piece is dropped behind the read, so
+	// that the cache stays the broker's.
+	keptBytes = 16 << 20
 	// epochChangesMax bounds the lineage that a damaged or hostile segment can claim.
 	epochChangesMax = 1 << 16
 	// millisMax is the latest time in milliseconds that nanoseconds can hold.
@@ -60,7 +64,9 @@ func (s *Source) Read(ctx context.Context, id tier.LogID, r tier.Range) (c tier.
 	if err != nil {
 		return tier.Content{}, fmt.Errorf("log %s: %w", id, err)
 	}
-	p := &pass{ctx: ctx, root: root, dir: dir, next: next,
+	buf := s.buffers.Get().(*[readBytes]byte)
+	defer s.buffers.Put(buf)
+	p := &pass{ctx: ctx, root: root, dir: dir, next: next, buf: buf[:],
 		content: tier.Content{Range: r, LastNext: r.Next}}
 	defer func() { err = errors.Join(err, p.close()) }()
 	err = p.openAll(seg.name, s.layout.companions(infos, seg.name))
@@ -102,6 +108,13 @@ func (f *passFile) Write(p []byte) (int, error) {
 	return f.sha.Write(p)
 }
 
+// dropCache lets go of bytes that were read, but of a small file.
+func (f *passFile) dropCache(off, n int64) {
+	if f.before.Size > keptBytes {
+		f.DropCache(off, n)
+	}
+}
+
 // openAll opens the files of the segment and notes their identities.
 func (p *pass) openAll(records string, companions []vfs.Info) error {
 	names := []string{records}
@@ -120,7 +133,6 @@ func (p *pass) openAll(records string, companions []vfs.Info) error {
 		file := &passFile{File: f, name: name, before: info.Stat, sha: sha256.New()}
 		p.files = append(p.files, file)
 	}
-	p.buf = make([]byte, min(readBytes, max(p.files[0].before.Size, 4096)))
 	return nil
 }
 
@@ -209,7 +221,7 @@ func (p *pass) readCompanion(f *passFile, seen *seenBatches) error {
 	if mismatch != nil {
 		return mismatch
 	}
-	f.DropCache(0, f.before.Size)
+	f.dropCache(0, f.before.Size)
 	return p.done(f)
 }
 
@@ -293,7 +305,7 @@ func (p *pass) stream(f *passFile, also io.Writer) error {
 				return err
 			}
 		}
-		f.DropCache(pos, int64(n))
+		f.dropCache(pos, int64(n))
 		pos += int64(n)
 	}
 	return nil

@@ -599,6 +599,53 @@ func TestReadHeedsTheContext(t *testing.T) {
 	}
 }
 
+// dropsDir counts the bytes of each file that were dropped from the page cache.
+type dropsDir struct {
+	vfs.Dir
+	dropped map[string]int64
+}
+
+func (d dropsDir) Open(name string) (vfs.File, error) {
+	f, err := d.Dir.Open(name)
+	return dropsFile{f, name, d.dropped}, err
+}
+
+type dropsFile struct {
+	vfs.File
+	name    string
+	dropped map[string]int64
+}
+
+func (f dropsFile) DropCache(_, n int64) { f.dropped[f.name] += n }
+
+// TestReadLeavesThePageCacheToOthers: what is uploaded next may stay as long as that takes, unless
+// it is large.
+func TestReadLeavesThePageCacheToOthers(t *testing.T) {
+	t.Parallel()
+	const kept = 16 << 20
+	w := newMem(t)
+	w.put("orders/0/1.log", make([]byte, kept))
+	w.put("orders/0/2.log", make([]byte, kept+1))
+	w.put("orders/0/3.log", nil)
+	dropped := map[string]int64{}
+	s := w.open(tier.LayoutPlain, func(c *logdir.Config) {
+		c.Root = func() (vfs.Dir, error) {
+			root, err := w.root()
+			return dropsDir{root, dropped}, err
+		}
+	})
+	for base := tier.Offset(1); base < 3; base++ {
+		r := tier.Range{Base: base, Next: base + 1}
+		if _, err := s.Read(context.Background(), logID(t, "orders/0"), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]int64{"orders/0/2.log": kept + 1}
+	if diff := cmp.Diff(want, dropped); diff != "" {
+		t.Errorf("bytes dropped (-want +got):\n%s", diff)
+	}
+}
+
 func TestOpenAndStat(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {

@@ -23,6 +23,8 @@ type Source struct {
 	locks  dirLocks
 	now    atomic.Int64 // tier.Time of the last scan; Look judges by it
 
+	buffers sync.Pool // of *[readBytes]byte; a buffer for each read would be most of the garbage
+
 	scanning sync.Mutex
 	folders  map[string]*folder // by directory; guarded by scanning
 
@@ -37,7 +39,9 @@ func Open(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", cfg.Name, err)
 	}
-	return &Source{cfg: cfg, layout: l, doubt: map[string]bool{}}, nil
+	s := &Source{cfg: cfg, layout: l, doubt: map[string]bool{}}
+	s.buffers.New = func() any { return new([readBytes]byte) }
+	return s, nil
 }
 
 // Close gives the lock back. It is idempotent.

@@ -56,7 +56,7 @@ type Limits struct {
 	StartFuel      int64         // for initialization and tierd_configure; 1e9
 	ConfigureFuel  int64         // more for each byte of configuration; 2,000
 	BatchFuel      int64         // for a batch; 20e6
-	SegmentFuel    int64         // more for each segment of a batch; 10,000
+	SegmentFuel    int64         // more for each segment of a batch; 5,000
 	WallMax        time.Duration // of one batch, by Options.Clock; 10s
 	BackoffMin     time.Duration // after a first failure; doubles with each further one; 1s
 	BackoffMax     time.Duration // 5m
@@ -70,7 +70,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.StartFuel, 1e9)
 	set(&l.ConfigureFuel, 2_000)
 	set(&l.BatchFuel, 20e6)
-	set(&l.SegmentFuel, 10_000)
+	set(&l.SegmentFuel, 5_000)
 	set(&l.WallMax, 10*time.Second)
 	set(&l.BackoffMin, time.Second)
 	set(&l.BackoffMax, 5*time.Minute)

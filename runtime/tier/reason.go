@@ -53,6 +53,7 @@ const (
 	CodeLineage        Code = "lineage"             // leader epochs disagree with what was copied
 	CodeRetry          Code = "retry"               // tried again later
 	CodeFrozen         Code = "frozen"              // no configuration entry governs the table any more
+	CodeExpired        Code = "expired"             // it has left the log
 	CodeGrace          Code = "remote-delete-grace" // readers get time to finish
 	CodeLedgerStale    Code = "ledger-stale"        // manifests know more than it
 	// CodeDisablement is what KIP-950 calls it.

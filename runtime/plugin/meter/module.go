@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// The limits of a module. They are generous for real programs: a Go program of 3 MB has some
-// 5,000 functions, whose largest has 150 KB.
+// The limits of a module. They are generous for real programs: a Go program of 13 MB, with a web
+// server and a compiler's front end in it, stays ten times below each of them but its size.
 const (
 	MaxModuleBytes   = 32 << 20
 	MaxFunctionBytes = 1 << 20
@@ -16,6 +16,17 @@ const (
 	MaxTables        = 4
 	MaxTableEntries  = 1 << 18 // of each table, also after it has grown
 	MaxSignature     = 256     // parameters, and results, of one function
+
+	// Compilers keep track of every local wherever control flow joins, and some of their passes take
+	// the square of the number of such places; loops are worse, and nested loops worst. A module of
+	// 7 KB with 400 nested loops over 400 locals would keep one busy for a minute.
+	MaxLoops       = 500       // of one function
+	MaxLoopNesting = 50        // loops within loops
+	MaxLoopLocals  = 10_000    // loops times locals, of one function
+	MaxJoinWork    = 8_000_000 // joins times (locals + joins/50), of one function; about a second
+
+	MaxModuleLoopLocals = 20 * MaxLoopLocals // of all functions together
+	MaxModuleJoinWork   = 10 * MaxJoinWork
 )
 
 // ValueType is a value type's byte in the binary format.
@@ -128,6 +139,9 @@ type body struct {
 	instrs int    // position of the first instruction within code
 	groups int    // of local declarations
 	locals uint32 // parameters not included
+	loops  int
+	nested int // loops within loops
+	joins  int // places that control flow may come to from elsewhere, and ways to them
 }
 
 // The sections, by their ids.
@@ -405,26 +419,44 @@ func (m *Module) body(r *reader) {
 		b.locals += n
 	}
 	b.instrs = c.p
-	c.instructions()
+	c.instructions(&b)
 	if r.err == nil {
 		r.err = c.err
 	}
 	m.bodies = append(m.bodies, b)
 }
 
-// instructions passes over the instructions of a function and checks that blocks nest.
-func (r *reader) instructions() {
+// instructions passes over the instructions of a function, checks that blocks nest, and counts
+// what makes them hard to compile.
+func (r *reader) instructions(b *body) {
 	var in instr
-	for depth := 1; depth > 0 && r.err == nil; {
+	nested := 0
+	var open []byte // the opcodes of the blocks that are open; the function itself is not one
+	for ended := false; !ended && r.err == nil; {
 		r.next(&in)
 		switch in.op {
+		case opLoop:
+			nested++
+			b.loops, b.nested = b.loops+1, max(b.nested, nested)
+		case opBlock, opIf, opElse, opBrIf:
+			b.joins++
+		case opBrTable:
+			b.joins += len(in.labels)
+		}
+		switch in.op {
 		case opBlock, opLoop, opIf:
-			if depth++; depth > MaxNesting && r.err == nil {
+			if open = append(open, in.op); len(open) > MaxNesting && r.err == nil {
 				r.err = fmt.Errorf("blocks nest more than %d deep: %w", MaxNesting, ErrTooLarge)
 			}
 		case opEnd:
-			depth--
+			if ended = len(open) == 0; !ended {
+				if open[len(open)-1] == opLoop {
+					nested--
+				}
+				open = open[:len(open)-1]
+			}
 		}
+		depth := len(open) + 1
 		for _, l := range in.labels {
 			if l >= uint32(depth) {
 				r.fail("a branch leads out of its function")
@@ -470,10 +502,8 @@ func (m *Module) resolve() error {
 			return fmt.Errorf("%w: a function has the type %d of %d", ErrMalformed, t, len(m.types))
 		}
 	}
-	for i, b := range m.bodies {
-		if n := len(m.types[m.funcs[i]].Params); n+int(b.locals) > MaxLocals {
-			return fmt.Errorf("a function has more than %d locals: %w", MaxLocals, ErrTooLarge)
-		}
+	if err := m.complexity(); err != nil {
+		return err
 	}
 	for i := range m.Exports {
 		e := &m.Exports[i]
@@ -485,6 +515,30 @@ func (m *Module) resolve() error {
 			return fmt.Errorf("%w: the export %q is no function", ErrMalformed, e.Name)
 		}
 		e.Type = t
+	}
+	return nil
+}
+
+// complexity refuses functions that compilers would take too long for.
+func (m *Module) complexity() error {
+	var moduleLoops, moduleJoins int
+	for i, b := range m.bodies {
+		locals := len(m.types[m.funcs[i]].Params) + int(b.locals)
+		if locals > MaxLocals {
+			return fmt.Errorf("function %d has %d locals, the limit is %d: %w",
+				i+len(m.foreign), locals, MaxLocals, ErrTooLarge)
+		}
+		loops, joins := b.loops*locals, b.joins*(locals+b.joins/50)
+		if b.loops > MaxLoops || b.nested > MaxLoopNesting ||
+			loops > MaxLoopLocals || joins > MaxJoinWork {
+			return fmt.Errorf("function %d is too complex to compile, with %d loops, %d deep, "+
+				"%d branches and %d locals; make it several: %w",
+				i+len(m.foreign), b.loops, b.nested, b.joins, locals, ErrTooLarge)
+		}
+		moduleLoops, moduleJoins = moduleLoops+loops, moduleJoins+joins
+	}
+	if moduleLoops > MaxModuleLoopLocals || moduleJoins > MaxModuleJoinWork {
+		return fmt.Errorf("the module is too complex to compile: %w", ErrTooLarge)
 	}
 	return nil
 }

@@ -105,6 +105,30 @@ func TestUnsupportedProposalsAreNamed(t *testing.T) {
 	}
 }
 
+// hard makes functions, one if their number is not given, with so many loops, conditional branches
+// and locals, the parameter not counted.
+func hard(loops, branches, locals int, functions ...int) []byte {
+	var m asm.Module
+	n := 1
+	if len(functions) > 0 {
+		n = functions[0]
+	}
+	i32 := asm.Types(asm.I32)
+	for range n {
+		m.Func(i32, i32, bytes.Repeat(i32, locals),
+			bytes.Repeat(asm.Code(asm.Loop(asm.Empty), asm.End), loops),
+			bytes.Repeat(asm.Code(asm.LocalGet(0), asm.LocalGet(0), asm.BrIf(0), asm.Drop), branches),
+			asm.LocalGet(0))
+	}
+	return m.Bytes()
+}
+
+// TestHardButAccepted: the largest that is accepted is valid, and can be metered.
+func TestHardButAccepted(t *testing.T) {
+	t.Parallel()
+	metered(t, hard(100, 1000, 99))
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	huge := asm.U32(1<<32 - 1)
@@ -152,6 +176,16 @@ func TestRefused(t *testing.T) {
 			m.RawFunc(nil, nil, asm.Code(1, huge, asm.I32, asm.End))
 		}), meter.ErrTooLarge},
 		{"4 billion branches", one(asm.I32Const(0), 0x0e, huge), meter.ErrMalformed},
+		{"many loops over many locals", hard(101, 1, 99), meter.ErrTooLarge},
+		{"many loops", hard(501, 1, 1), meter.ErrTooLarge},
+		{"deep loops", one(bytes.Repeat(asm.Loop(asm.Empty), 51), bytes.Repeat([]byte{asm.End}, 51)),
+			meter.ErrTooLarge},
+		{"many branches over many locals", hard(1, 5000, 1600), meter.ErrTooLarge},
+		{"many branches", hard(1, 20_001, 1), meter.ErrTooLarge},
+		{"many large branch tables", one(bytes.Repeat(asm.Code(asm.Block(asm.Empty), asm.I32Const(0),
+			asm.BrTable(make([]uint32, 1001)...), asm.End), 200)), meter.ErrTooLarge},
+		{"many functions with many loops", hard(100, 1, 99, 21), meter.ErrTooLarge},
+		{"many functions with many branches", hard(1, 5000, 1400, 11), meter.ErrTooLarge},
 		{"deep nesting", one(bytes.Repeat(asm.Block(asm.Empty), meter.MaxNesting+1)),
 			meter.ErrTooLarge},
 		{"a large function", one(bytes.Repeat([]byte{asm.Nop}, meter.MaxFunctionBytes)),

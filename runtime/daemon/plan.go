@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Plan implements api.Backend: what would go now, in both tiers, asked as the deletions themselves
+// would be; and what waits, for what, and until when.
+func (d *Daemon) Plan(ctx context.Context) (*api.Plan, error) {
+	p := &api.Plan{At: api.Time(d.now()), PolicyDigest: d.gen.Load().policies.Digest()}
+	d.mu.Lock()
+	ids := d.engine.Logs()
+	d.mu.Unlock()
+	for _, id := range ids {
+		if err := d.planLog(ctx, p, id); err != nil {
+			return nil, err
+		}
+	}
+	p.Digest = digestOf(p)
+	return p, nil
+}
+
+func (d *Daemon) planLog(ctx context.Context, p *api.Plan, id tier.LogID) error {
+	d.mu.Lock()
+	local, remote, ok := d.engine.Plan(id)
+	leaving, due := d.engine.Leaving(id)
+	view, _ := d.engine.Log(id)
+	d.mu.Unlock()
+	if !ok {
+		for _, r := range append(view.Alarms, view.Waiting...) {
+			p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, tier.Range{}, r))
+		}
+		return nil
+	}
+	asked, err := d.exec.PlanLocal(ctx, local)
+	if err != nil {
+		return err
+	}
+	fromStore, err := d.exec.PlanRemote(ctx, remote)
+	if err != nil {
+		return err
+	}
+	for _, a := range append(asked, fromStore...) {
+		planned(p, id, a)
+	}
+	if leaving.Segments > 0 {
+		planRemoval(p, id, leaving, due, d.now())
+	}
+	return nil
+}
+
+// planned adds one answer of the gate: a deletion, or what waits.
+func planned(p *api.Plan, id tier.LogID, a exec.Planned) {
+	if !a.Verdict.Delete {
+		for _, r := range a.Verdict.Reasons {
+			if r.Until == 0 {
+				r.Until = a.Verdict.Due
+			}
+			p.Waiting = append(p.Waiting, waits(id, a.Action, a.Range, r))
+		}
+		return
+	}
+	x := api.PlannedDeletion{Log: id.String(), Action: a.Action, Base: a.Range.Base, Next: a.Range.Next,
+		Bytes: a.Bytes}
+	for _, r := range a.Verdict.Reasons {
+		x.Reasons = append(x.Reasons, api.ReasonOf(r, false))
+	}
+	p.Deletions = append(p.Deletions, x)
+	total(p, id.Table, a.Action, 1, a.Bytes)
+}
+
+// planRemoval adds the copies that left the log and wait for the end of their grace.
+func planRemoval(p *api.Plan, id tier.LogID, x engine.Extent, due, now tier.Time) {
+	r := tier.Reason{Code: tier.CodeGrace, Until: due, Text: fmt.Sprintf(
+		"%d copies (%d bytes) have left the log; their objects go after the grace", x.Segments, x.Bytes)}
+	if due <= now {
+		r.Until = 0
+	}
+	p.Waiting = append(p.Waiting, waits(id, tier.DeleteRemote, x.Range, r))
+}
+
+func waits(id tier.LogID, a tier.Action, r tier.Range, why tier.Reason) api.PlannedWait {
+	return api.PlannedWait{Log: id.String(), Action: a, Base: r.Base, Next: r.Next,
+		Reason: api.ReasonOf(why, false)}
+}
+
+func total(p *api.Plan, table string, a tier.Action, segments, bytes int64) {
+	for i := range p.Totals {
+		if t := &p.Totals[i]; t.Table == table && t.Action == a {
+			t.Segments += segments
+			t.Bytes += bytes
+			return
+		}
+	}
+	p.Totals = append(p.Totals, api.PlannedTotal{Table: table, Action: a, Segments: segments,
+		Bytes: bytes})
+}
+
+// digestOf names what would be deleted, whenever it is asked: two plans with the same deletions have
+// the same digest.
+func digestOf(p *api.Plan) string {
+	type line struct {
+		Log        string
+		Action     tier.Action
+		Base, Next tier.Offset
+		Bytes      int64
+	}
+	lines := make([]line, len(p.Deletions))
+	for i, x := range p.Deletions {
+		lines[i] = line{x.Log, x.Action, x.Base, x.Next, x.Bytes}
+	}
+	text, err := json.Marshal(lines)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

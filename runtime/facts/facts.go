@@ -1,0 +1,126 @@
+package facts
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// File is one fact of the configuration.
+type File struct {
+	Name   string
+	Path   string // ends in .json, .yaml or .yml
+	MaxAge time.Duration
+}
+
+// Set is the facts of one configuration. It is safe for concurrent use.
+type Set struct {
+	files   []File // ascending by name
+	convert func(document any) (any, error)
+
+	load  sync.Mutex // held while files are read
+	mu    sync.Mutex // guards what follows
+	facts []fact     // parallel to files
+}
+
+// fact is what a file was when it was last read.
+type fact struct {
+	err     error // why it is not known; nil where it is, but for its age
+	modTime tier.Time
+	sum     [sha256.Size]byte
+	value   any
+	known   bool // at the last Load, its age considered
+}
+
+// New returns the facts of the files, none of which is known before Load. convert makes of a
+// document what policies want; its error makes the fact unknown.
+func New(files []File, convert func(document any) (any, error)) *Set {
+	s := &Set{files: slices.Clone(files), convert: convert, facts: make([]fact, len(files))}
+	slices.SortFunc(s.files, func(a, b File) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	for i := range s.facts {
+		s.facts[i].err = errUnread
+	}
+	return s
+}
+
+// Load reads every file afresh. changed reports whether a fact has another value than after the
+// last Load, or is known now and was not, or the reverse: what was decided may be decided otherwise.
+// tolerance is how far in the future a modification time may lie.
+func (s *Set) Load(now, tolerance tier.Time) (changed bool) {
+	s.load.Lock()
+	defer s.load.Unlock()
+	for i, f := range s.files {
+		s.mu.Lock()
+		before := s.facts[i]
+		s.mu.Unlock()
+		after := s.read(f, before)
+		after.known = f.expired(&after, now, tolerance) == nil
+		changed = changed || after.known != before.known || after.known && after.sum != before.sum
+		s.mu.Lock()
+		s.facts[i] = after
+		s.mu.Unlock()
+	}
+	return changed
+}
+
+// read reads one file. A content that is that of before is not parsed again.
+func (s *Set) read(f File, before fact) fact {
+	content, modTime, err := readFile(f.Path)
+	if err != nil {
+		return fact{err: err}
+	}
+	after := fact{modTime: modTime, sum: sha256.Sum256(content)}
+	if before.err == nil && before.sum == after.sum {
+		after.value = before.value
+		return after
+	}
+	document, err := decode(f.Path, content)
+	if err == nil {
+		after.value, err = s.convert(document)
+	}
+	if err != nil {
+		return fact{err: fmt.Errorf("%s: %w", f.Path, err)}
+	}
+	return after
+}
+
+// At gives the facts as they are known at now, by name, and the others. tolerance is that of Load.
+func (s *Set) At(now, tolerance tier.Time) (known map[string]any, unknown []tier.UnknownFact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.files) == 0 {
+		return nil, nil
+	}
+	known = make(map[string]any, len(s.files))
+	for i, f := range s.files {
+		if err := f.expired(&s.facts[i], now, tolerance); err != nil {
+			unknown = append(unknown, tier.UnknownFact{Name: f.Name, Why: err.Error()})
+		} else {
+			known[f.Name] = s.facts[i].value
+		}
+	}
+	return known, unknown
+}
+
+// expired says why a fact is not known at now; nil where it is.
+func (f *File) expired(x *fact, now, tolerance tier.Time) error {
+	switch {
+	case x.err != nil:
+		return x.err
+	case x.modTime > now+tolerance:
+		return fmt.Errorf("%s: its modification time %s lies in the future", f.Path, x.modTime)
+	case now.Sub(x.modTime) > f.MaxAge:
+		return fmt.Errorf("%s: it was written at %s, longer ago than its max_age of %s", f.Path,
+			x.modTime, f.MaxAge)
+	}
+	return nil
+}
