@@ -1,0 +1,94 @@
+package exec
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// interrupted leaves an announced deletion without an outcome; gone says whether the drop was done.
+func interrupted(t *testing.T, gone bool) (*rig, engine.Delete) {
+	t.Helper()
+	r := newRig(t)
+	r.roll(2)
+	r.opened()
+	f := r.deleteEffect(r.copied(0), r.copied(10))
+	_, err := r.audit.Intend(context.Background(), tier.Deletion{Action: tier.DeleteLocal,
+		Log: orders, Range: f.Segments[0].Segment.Range, Bytes: 10, At: r.now})
+	r.must(err)
+	if gone {
+		r.must(r.disk.Remove("wal/orders/0/" + fileName(0)))
+		f.Segments = f.Segments[1:]
+	}
+	r.must(r.audit.Close())
+	r.boot()
+	return r, f
+}
+
+func TestInterruptedDeletionsAreResolvedByLooking(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{true, false} {
+		r, _ := interrupted(t, gone)
+		r.must(r.x.ResolveIntents(context.Background()))
+		want, segments := tier.OutcomeKept, int64(0)
+		if gone {
+			want, segments = tier.OutcomeDeleted, 1
+		}
+		if o := r.audit.outcomes; len(o) != 1 || o[0].Result != want {
+			t.Errorf("gone %t: outcomes %+v, want one: %s", gone, o, want)
+		}
+		if w := r.ledger.Table("orders").Window; w.Segments != segments {
+			t.Errorf("gone %t: the brake counts %d, want %d", gone, w.Segments, segments)
+		}
+		r.must(r.x.ResolveIntents(context.Background())) // twice is as good as once
+		if len(r.audit.outcomes) != 1 {
+			t.Errorf("gone %t: concluded again: %+v", gone, r.audit.outcomes)
+		}
+	}
+}
+
+// TestWhatCannotBeLookedAtStaysOpen, and keeps the rest of its log, until it can.
+func TestWhatCannotBeLookedAtKeepsItsLog(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*rig, error){
+		"look":   func(r *rig, err error) { r.source.look = func() error { return err } },
+		"settle": func(r *rig, err error) { r.source.settle = func() error { return err } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, f := interrupted(t, true)
+			spoil(r, errOut)
+			r.must(r.x.ResolveIntents(context.Background()))
+			d := want[engine.Deleted](r, r.do(f))
+			if len(d.Gone) > 0 || d.Kept == nil ||
+				d.Kept.Reasons[0].Code != tier.CodeUnknownOutcome {
+				t.Fatalf("got %+v, want the log kept while it is not known", d)
+			}
+			spoil(r, nil)
+			d = want[engine.Deleted](r, r.do(f))
+			if len(d.Gone) != 1 || d.Window.Segments != 2 {
+				t.Fatalf("got %+v, want it gone, and both counted", d)
+			}
+			if open := r.audit.OpenIntents(); len(open) > 0 {
+				t.Errorf("without an outcome: %+v", open)
+			}
+		})
+	}
+}
+
+// An acceptance of a loss deletes nothing: cut short, it is concluded, and can be asked for again.
+func TestAnInterruptedAcceptanceIsConcluded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, err := r.audit.Intend(context.Background(), tier.Deletion{Action: tier.AcceptLoss,
+		Log: orders, Range: tier.Range{Base: 0, Next: 10}, At: r.now})
+	r.must(err)
+	r.must(r.audit.Close())
+	r.boot()
+	r.must(r.x.ResolveIntents(context.Background()))
+	if o := r.audit.outcomes; len(o) != 1 || o[0].Result != tier.OutcomeKept {
+		t.Errorf("outcomes %+v, want one: kept", o)
+	}
+}
