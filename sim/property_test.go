@@ -18,10 +18,11 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// TestAnyHistory lets chance write histories: of an owner that rolls, rewrites and removes segments,
-// of a process that does what it has queued in any order, of settings and clocks that change, and of
-// stores, disks and machines that fail. The oracle judges every step; at the end everything heals,
-// and then whatever is due must have come about. Run more of them with -rapid.checks=10000.
+// TestAnyHistory lets chance write histories: of an owner that rolls, rewrites and removes
+// segments, of a process that does what it has queued in any order, of settings and clocks that
+// change, and of stores, disks and machines that fail. The oracle judges every step; at the end
+// everything heals, and then whatever is due must have come about. Run more of them with
+// -rapid.checks=10000.
 func TestAnyHistory(t *testing.T) {
 	t.Parallel()
 	for name, kinds := range map[string][]string{
@@ -150,8 +151,8 @@ func (h *chance) onStore(op fault.Op) fault.Effect {
 	return fault.Effect{}
 }
 
-// alive answers what an action of the process came to. A process that ended is started again: alone,
-// or with its machine.
+// alive answers what an action of the process came to. A process that ended is started again:
+// alone, or with its machine.
 func (h *chance) alive(t *rapid.T, err error) {
 	h.disk = 0
 	if err == nil {
