@@ -256,6 +256,7 @@ type spySource struct {
 	*logdir.Source
 	drop   func(drop func() error) error
 	look   func() error
+	seen   func(*tier.Scan)
 	settle func() error
 	read   func() error
 }
@@ -276,7 +277,11 @@ func (s *spySource) Look(ctx context.Context, id tier.LogID) (tier.Scan, bool, e
 			return tier.Scan{}, false, err
 		}
 	}
-	return s.Source.Look(ctx, id)
+	scan, whole, err := s.Source.Look(ctx, id)
+	if s.seen != nil {
+		s.seen(&scan)
+	}
+	return scan, whole, err
 }
 
 // Settle implements Source.

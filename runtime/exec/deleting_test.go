@@ -98,6 +98,9 @@ func TestWhatIsNotProvedStays(t *testing.T) {
 			*f = r.deleteEffect(f.Segments[0].Position, r.copied(10))
 			f.Segments = f.Segments[1:]
 		}, tier.CodePrefixBlocked},
+		"above the high watermark": {func(r *rig, _ *engine.Delete) {
+			r.source.seen = func(s *tier.Scan) { s.HighWatermark, s.HasHighWatermark = 9, true }
+		}, tier.CodeHighWatermark},
 		"the source is gone": {func(r *rig, _ *engine.Delete) {
 			r.must(r.disk.Rename("wal", "elsewhere"))
 		}, tier.CodeSourceUnread},
