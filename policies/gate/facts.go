@@ -120,8 +120,12 @@ type Proof struct {
 
 // Target is what a permit for these facts would allow.
 func (f *Facts) Target() Target {
-	return Target{Action: f.Action, Log: f.Log.ID, Range: f.Seg.Range,
+	t := Target{Action: f.Action, Log: f.Log.ID, Range: f.Seg.Range,
 		Object: f.Seg.Object, File: f.Seg.File}
+	if f.Action == tier.DeleteLocal {
+		t.Bytes = f.Seg.Bytes
+	}
+	return t
 }
 
 // Guard returns every objection to the deletion, in a fixed order; none means that the policies

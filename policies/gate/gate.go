@@ -85,6 +85,7 @@ type Target struct {
 	Range  tier.Range
 	Object string    // key or key prefix in the store; empty for local deletions
 	File   tier.Stat // identity of the local log file; zero for remote deletions
+	Bytes  int64     // of all files of the local segment; zero for remote deletions
 }
 
 // Permit is leave to delete one target, once. Only Gate.Ask makes one that permits anything.

@@ -67,6 +67,11 @@ func (s *Source) drop(root vfs.Dir, dir string, target gate.Target) error {
 	if err != nil {
 		return err
 	}
+	if seg.bytes != target.Bytes {
+		// A file of the segment came, went or changed since it was asked about: nobody copied that.
+		return fmt.Errorf("%s: %w: its files have %d bytes, and the permit is for %d",
+			seg.name, tier.ErrChanged, seg.bytes, target.Bytes)
+	}
 	if err := t.take(seg.name, target.File); err != nil {
 		return errors.Join(err, t.putRight())
 	}

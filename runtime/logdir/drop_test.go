@@ -82,8 +82,12 @@ func (w *world) read(name string) []byte {
 
 // targetNow is the first segment as it is now.
 func (v *victim) targetNow(w *world) gate.Target {
-	return gate.Target{Action: tier.DeleteLocal, Log: v.id, Range: v.target,
+	t := gate.Target{Action: tier.DeleteLocal, Log: v.id, Range: v.target,
 		File: w.stat(v.dir + "/" + v.records)}
+	for _, name := range v.all {
+		t.Bytes += w.stat(v.dir + "/" + name).Size
+	}
+	return t
 }
 
 // drop drops the target with a permit for it.
@@ -475,6 +479,24 @@ func TestDropPutsRightFirst(t *testing.T) {
 	w.put("a/b/.tierd-trash/0.log.dead", nil)
 	if err := v.drop(t, s, v.targetNow(w)); err != nil || v.state(w) != "gone" {
 		t.Errorf("%v, %s", err, v.state(w))
+	}
+}
+
+// TestAFileThatCameLaterIsNotDropped: between the question and the drop another file of the segment
+// appears. It was never copied, so nothing goes.
+func TestAFileThatCameLaterIsNotDropped(t *testing.T) {
+	t.Parallel()
+	w := newMem(t)
+	v := victims(t)[1]
+	s := v.fill(w)
+	target := v.targetNow(w)
+	w.put("a/b/1.late", []byte("never copied"))
+	before := w.names("a/b")
+	if err := v.drop(t, s, target); !errors.Is(err, tier.ErrChanged) {
+		t.Fatalf("got %v, want %v", err, tier.ErrChanged)
+	}
+	if got := w.names("a/b"); !slices.Equal(got, before) {
+		t.Errorf("left are %v, want %v", got, before)
 	}
 }
 

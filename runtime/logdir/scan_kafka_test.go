@@ -86,7 +86,7 @@ func TestConcurrentUse(t *testing.T) {
 	for base := tier.Offset(0); base < 900; base += 100 {
 		target := gate.Target{Action: tier.DeleteLocal, Log: logID(t, "orders/0"),
 			Range: tier.Range{Base: base, Next: base + 100},
-			File:  b.stat(file("orders-0", base, "log"))}
+			File:  b.stat(file("orders-0", base, "log")), Bytes: b.bytes("orders-0", base)}
 		p := permit(t, target)
 		group.Go(func() {
 			if _, err := read(s, base, base+100); err != nil {

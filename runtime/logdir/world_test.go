@@ -319,6 +319,14 @@ func (b *broker) seg(dir string, base, next tier.Offset) {
 	b.put(file(dir, base, "timeindex"), timeindex)
 }
 
+// bytes is the size of all files of a segment.
+func (b *broker) bytes(dir string, base tier.Offset) (n int64) {
+	for _, ext := range []string{"log", "index", "timeindex"} {
+		n += b.stat(file(dir, base, ext)).Size
+	}
+	return n
+}
+
 // file is the path of a segment's file.
 func file(dir string, base tier.Offset, ext string) string {
 	return path.Join(dir, fmt.Sprintf("%020d.%s", base, ext))
@@ -354,7 +362,7 @@ func permit(t *testing.T, target gate.Target) gate.Permit {
 		Action: target.Action, Now: now,
 		Table: tier.Table{Tiering: true},
 		Log:   gate.LogFacts{ID: target.Log, State: tier.Enabled, Copied: target.Range.Next},
-		Seg:   gate.SegmentFacts{Range: target.Range, File: target.File},
+		Seg:   gate.SegmentFacts{Range: target.Range, File: target.File, Bytes: target.Bytes},
 		Safety: gate.SafetyFacts{Closed: tier.Yes, FirstLocal: tier.Yes, EpochCurrent: tier.Yes,
 			SourceWhole: tier.Yes, NotPaused: tier.Yes, OwnsSource: tier.Yes,
 			DropWay: tier.LocalDeleteUnlink, Proof: gate.Proof{Recorded: tier.Yes,
