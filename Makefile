@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz bench lint rewrite check check-rest demo
+.PHONY: help build test race fuzz crash bench lint rewrite check check-rest demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,11 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
 		done; \
 	done
+
+KILLS ?= 200
+
+crash: ## kill the real command KILLS times (200) at random moments of its work
+	$(GO) test ./cmd/tierd -run '^TestKill$$' -count 1 -v -timeout 30m -args -kills $(KILLS)
 
 bench: ## run the benchmarks and print what they measure
 	$(GO) test -run '^$$' -bench . -benchmem \
@@ -71,5 +76,6 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) lint
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=3s
+	$(MAKE) crash
 	$(MAKE) demo
 	git diff --exit-code
