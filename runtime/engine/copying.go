@@ -216,7 +216,9 @@ func (l *logIndex) settle(base tier.Offset) {
 // is a normal race and is seen at the next scan.
 func (e *Engine) failed(l *logIndex, what failure, f Failed) {
 	if f.Attempt != nil {
-		l.attempts = append(l.attempts, *f.Attempt)
+		if !slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool { return a.ID == f.Attempt.ID }) {
+			l.attempts = append(l.attempts, *f.Attempt)
+		}
 		l.state.Next = max(l.state.Next, f.Attempt.Position+1)
 	}
 	if f.Quarantine {

@@ -321,6 +321,58 @@ func TestUnknownOutcomeIsResolvedBeforeAnythingElse(t *testing.T) {
 	}
 }
 
+// A look at an attempt that does not come back says nothing of the attempt: it stays to be resolved,
+// and is resolved once.
+func TestALookThatFailedLeavesTheAttempt(t *testing.T) {
+	t.Parallel()
+	for name, attempt := range map[string]*tier.Attempt{
+		"the answer names it": {ID: tier.AttemptID{7}, Epoch: 1, Range: seg(0).Range},
+		"the answer does not": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, settings())
+			r.seen(seg(0), tail(10))
+			r.opened(0)
+			f := take[Copy](r)
+			r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeStoreError},
+				Attempt: &tier.Attempt{ID: tier.AttemptID{7}, Epoch: 1, Range: seg(0).Range}}})
+			r.after(time.Minute)
+			r.step(Finished{ID: take[Resolve](r).ID, Result: Failed{Attempt: attempt,
+				Reason: tier.Reason{Code: tier.CodeUnknownOutcome}}})
+			r.after(time.Minute)
+			r.step(Finished{ID: take[Resolve](r).ID, Result: Abandoned{Next: 1}})
+			r.copied(1, 10)
+			r.none()
+		})
+	}
+}
+
+// Objects of what left the log are removed while newer segments are being copied: none of those is
+// copied twice.
+func TestARemovalDoesNotDisturbACopyUnderWay(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Removers, s.Workers = 1, 3
+	r := start(t, s)
+	r.seen(seg(10), tail(20))
+	f := take[Open](r)
+	r.step(Finished{ID: f.ID, Result: Opened{State: tier.LogState{Log: orders, Source: "wal",
+		Layout: tier.LayoutPlain, Epoch: 1, Copied: 10, LogStart: 10, Next: 1},
+		Table: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}}})
+	r.e.log(orders).addRemote(tier.Remote{Range: seg(0).Range, Epoch: 1})
+	under := take[Copy](r)
+	r.step(Tick{})
+	r.seen(seg(10), seg(20), tail(30))
+	r.step(Finished{ID: take[Remove](r).ID, Result: Removed{Positions: []tier.Position{0}}})
+	if f := take[Copy](r); f.Segment.Base != 20 {
+		t.Errorf("the segment %s is copied while [10, 20) is; want [20, 30)", f.Segment.Range)
+	}
+	r.none()
+	r.open = append(r.open, under)
+	r.copied(1, 20)
+}
+
 func TestTheBrakePausesTheTableUntilItIsResumed(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Brake.MaxSegments = 1 }))

@@ -30,9 +30,11 @@ func (e *Engine) finished(ev Finished) {
 	case Resolve:
 		l := e.log(f.Log)
 		l.resolving = false
-		l.attempts = slices.DeleteFunc(l.attempts, func(a tier.Attempt) bool {
-			return a.ID == f.Attempt.ID
-		})
+		if _, failed := ev.Result.(Failed); !failed { // after a failure it is as unknown as before
+			l.attempts = slices.DeleteFunc(l.attempts, func(a tier.Attempt) bool {
+				return a.ID == f.Attempt.ID
+			})
+		}
 		e.copyFinished(l, ev.ID, f.Attempt.Range.Base, ev.Result)
 		l.settle(f.Attempt.Range.Base)
 		e.evaluate(l)
@@ -62,8 +64,10 @@ func (e *Engine) finished(ev Finished) {
 		l := e.log(f.Log)
 		l.opening = false
 		e.openFinished(l, ev.Result)
-		l.reopened = true
-		l.reindex()
+		if _, ok := ev.Result.(Opened); ok {
+			l.reopened = true
+			l.reindex(l.local)
+		}
 		e.evaluate(l)
 	case MoveStart:
 		l := e.log(f.Log)

@@ -113,21 +113,25 @@ func (l *logIndex) look(s tier.Scan) {
 	if same {
 		return
 	}
-	inFlight := map[tier.Offset]bool{}
+	l.kept = nil
+	l.reindex(s.Segments)
+}
+
+// reindex takes over the local segments, which may be those that are there, and derives their states
+// anew. What neither ledger nor quarantine tell stays: which are being copied, and of which the store
+// lost the copy.
+func (l *logIndex) reindex(local []tier.LocalSegment) {
+	inFlight, lostBases := map[tier.Offset]bool{}, map[tier.Offset]tier.Stat{}
 	for i, st := range l.states {
-		if st == copying {
+		switch st {
+		case copying:
 			inFlight[l.local[i].Base] = true
-		}
-	}
-	lostBases := map[tier.Offset]tier.Stat{}
-	for i, st := range l.states {
-		if st == lost {
+		case lost:
 			lostBases[l.local[i].Base] = l.local[i].Log
 		}
 	}
-	l.local = s.Segments
-	l.kept = nil
-	l.reindex()
+	l.local = local
+	l.derive()
 	for i := range l.local {
 		if inFlight[l.local[i].Base] {
 			l.states[i] = copying
@@ -138,9 +142,9 @@ func (l *logIndex) look(s tier.Scan) {
 	}
 }
 
-// reindex derives the state of every local segment from what the ledger and the quarantine say. A
-// segment counts as copied only if base and identity are those of a recorded copy.
-func (l *logIndex) reindex() {
+// derive gives every local segment the state that ledger and quarantine say. A segment counts as
+// copied only if base and identity are those of a recorded copy.
+func (l *logIndex) derive() {
 	l.states = slices.Grow(l.states[:0], len(l.local))[:len(l.local)]
 	l.cursor, l.localBytes = 0, 0
 	r := 0

@@ -358,7 +358,7 @@ func (e *Engine) removeFinished(l *logIndex, res Result) {
 		}) && !l.leaves(t) {
 			l.state.Moves = nil
 		}
-		l.reindex()
+		l.reindex(l.local)
 	case Failed:
 		e.failed(l, what, res)
 	}
