@@ -184,8 +184,8 @@ type ChangeTier struct {
 	Policy tier.DisablePolicy
 }
 
-// OpenEpoch brings a log into its table's tier epoch. Durable sub-steps: EpochOpened, the PUT of its
-// manifest entry, Published.
+// OpenEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest entry
+// that it may take follows as a Publish.
 type OpenEpoch struct {
 	ID     EffectID
 	Log    tier.LogID

@@ -27,6 +27,9 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	if err != nil {
 		return unread(f, err), nil
 	}
+	for _, p := range content.Problems {
+		x.trouble(p)
+	}
 	state, _ := x.c.Ledger.Log(f.Log)
 	if content.Files[0].Stat != f.Segment.Log ||
 		state.Layout == tier.LayoutPlain && content.Bytes() != f.Segment.Bytes {
@@ -38,6 +41,10 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 		if err != nil || done {
 			return r, err
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		// Nobody waits for this call any more, or will hear of an attempt that it begins.
+		return failure(tier.CodeRetry, "copy of %s %s: %v", f.Log, f.Segment.Range, err), nil
 	}
 	attempt := tier.Attempt{ID: x.c.NewAttempt(), Epoch: f.Epoch, Range: content.Range,
 		StartedAt: x.c.Now()}

@@ -318,6 +318,66 @@ func TestACopyThatFinishedMeanwhileIsFound(t *testing.T) {
 	}
 }
 
+// A copy whose caller gave up while the segment was read begins no attempt that nobody hears of.
+func TestACopyThatWasGivenUpBeginsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(1)
+	r.opened()
+	ctx, giveUp := context.WithCancel(context.Background())
+	r.source.read = func() error { giveUp(); return nil }
+	res, err := r.x.Do(ctx, r.copyEffect(0))
+	r.must(err)
+	if f := want[engine.Failed](r, res); f.Reason.Code != tier.CodeRetry || f.Attempt != nil {
+		t.Errorf("got %+v, want it tried again, without an attempt", f)
+	}
+	if state, _ := r.ledger.Log(orders); state.Next != 0 {
+		t.Errorf("%d positions were handed out, want none", state.Next)
+	}
+}
+
+// A look at the source that fails decides nothing about an attempt.
+func TestALookThatFailsAbandonsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(1)
+	r.opened()
+	r.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if op.Kind == fault.OpUpload && strings.Contains(op.Key, "/manifest/") {
+			return fault.Effect{Err: errOut}
+		}
+		return fault.Effect{}
+	})
+	failed := want[engine.Failed](r, r.do(r.copyEffect(0)))
+	r.bucket.SetHook(nil)
+	resolve := engine.Resolve{ID: 4, Log: orders, Source: "wal", Attempt: *failed.Attempt}
+	r.source.read = func() error { return errOut }
+	if f := want[engine.Failed](r, r.do(resolve)); f.Attempt == nil || len(r.tombstones()) > 0 {
+		t.Fatalf("got %+v, want the attempt to stay", f)
+	}
+	r.source.read = nil
+	want[engine.Copied](r, r.do(resolve))
+}
+
+// What a call that was given up removed first is removed; what is still part of the log is not.
+func TestARemovalIsRecordedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(1)
+	r.opened()
+	pos := r.copied(0)
+	ctx := context.Background()
+	if err := r.x.recordRemoved(ctx, orders, pos); !errors.Is(err, ErrRefused) {
+		t.Errorf("a copy in the log: got %v, want an error that ends the process", err)
+	}
+	_, err := r.ledger.Append(ctx, tier.StartMoved{Log: orders, Start: 10, At: r.now,
+		Expired: tier.RangeSet{{Base: 0, Next: 10}}, Cause: tier.MoveExpired})
+	r.must(err)
+	for range 2 {
+		r.must(r.x.recordRemoved(ctx, orders, pos))
+	}
+}
+
 // TestAHoleIsLookedForAgain: what is there after all is no hole.
 func TestAHoleIsLookedForAgain(t *testing.T) {
 	t.Parallel()

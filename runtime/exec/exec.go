@@ -11,7 +11,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Config is what an Executor works with. All fields but Extern are required.
+// Config is what an Executor works with. All fields but Trouble are required.
 type Config struct {
 	Ledger Ledger
 	Store  Store

@@ -70,7 +70,7 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 	if !v.Delete {
 		return &engine.KeptRemote{Reasons: v.Reasons, Due: v.Due}, nil
 	}
-	return x.deleteObjects(ctx, g, permit, facts, v, tier.Deletion{},
+	return x.deleteObjects(ctx, g, facts, v, tier.Deletion{},
 		func(ctx context.Context) error {
 			return x.c.Store.DeleteObject(ctx, permit, facts.Target())
 		})

@@ -21,8 +21,8 @@ func (x *Executor) changeTier(ctx context.Context, f engine.ChangeTier) (engine.
 	return engine.Done{}, fatal(err)
 }
 
-// openEpoch brings a log into its table's tier epoch. Durable sub-steps: EpochOpened, the manifest
-// entry, Published.
+// openEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest
+// entry that it may take follows as a Publish.
 func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Result, error) {
 	_, err := x.append(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
 		Start: f.Start, At: x.c.Now()})
@@ -48,6 +48,7 @@ func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Re
 
 func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) (
 	engine.Result, error) {
+	before, _ := x.c.Ledger.Log(log)
 	pos, err := x.append(ctx, m)
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeRetry, "%v", err), nil
@@ -57,7 +58,10 @@ func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) 
 	}
 	state, _ := x.c.Ledger.Log(log)
 	done := engine.Moved{Start: m.Start, Expired: m.Expired, Cause: m.Cause, At: m.At,
-		Position: pos, Next: state.Next, Window: m.Window}
+		Position: pos, Next: state.Next, Window: m.Window, Published: true}
+	if state.Next == before.Next {
+		return done, nil // the start was there already, and said
+	}
 	r, err := x.publishFact(ctx, log, pos)
 	if err != nil {
 		return nil, err
@@ -181,7 +185,9 @@ func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.
 	if c.Epoch < s.Fresh {
 		return tier.Yes, tier.TruthOf(now >= t.Since+grace)
 	}
-	return tier.TruthOf(c.Content.Range.Next <= s.LogStart), tier.Unknown
+	// A copy that finished after its range had left the log: no reader ever saw it there.
+	below := tier.TruthOf(c.Content.Range.Next <= s.LogStart)
+	return below, below
 }
 
 // ledgerKnows lists the log's manifest: an entry at a position that the ledger never handed out says
@@ -220,13 +226,27 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 			done.Kept = append(done.Kept, *kept)
 			continue
 		}
-		_, err = x.append(ctx, tier.CopyRemoved{Log: f.Log, Position: c.Position, At: x.c.Now()})
-		if err != nil {
-			return nil, fmt.Errorf("ledger: %w", err)
+		if err := x.recordRemoved(ctx, f.Log, c.Position); err != nil {
+			return nil, err
 		}
 		done.Positions = append(done.Positions, c.Position)
 	}
 	return done, nil
+}
+
+// recordRemoved makes the ledger forget the copy. That it did so already, for a call that was given up
+// and came first, is no mistake; that it still takes the copy for part of the log ends the process.
+func (x *Executor) recordRemoved(ctx context.Context, log tier.LogID, pos tier.Position) error {
+	_, err := x.append(ctx, tier.CopyRemoved{Log: log, Position: pos, At: x.c.Now()})
+	if errors.Is(err, ErrRefused) {
+		if _, gone := x.c.Ledger.Copy(log, pos); errors.Is(gone, ErrVanished) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
 }
 
 // removeOne asks about one copy and removes its objects. Where kept is not nil it stayed, or it is
@@ -247,7 +267,7 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 	if len(cp.Content.Files) > 0 {
 		d.SHA256 = cp.Content.Files[0].SHA256
 	}
-	return x.deleteObjects(ctx, g, permit, facts, v, d, func(ctx context.Context) error {
+	return x.deleteObjects(ctx, g, facts, v, d, func(ctx context.Context) error {
 		if err := x.c.Store.DeleteFiles(ctx, permit, facts.Target(), keys); err != nil {
 			return err
 		}
@@ -261,8 +281,8 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 }
 
 // deleteObjects announces a deletion, performs it and writes its outcome.
-func (x *Executor) deleteObjects(ctx context.Context, g *Generation, _ gate.Permit,
-	facts *gate.Facts, v gate.Verdict, d tier.Deletion,
+func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate.Facts,
+	v gate.Verdict, d tier.Deletion,
 	perform func(context.Context) error) (*engine.KeptRemote, error) {
 	stays := func(code tier.Code, err error) (*engine.KeptRemote, error) {
 		return &engine.KeptRemote{Reasons: []tier.Reason{{Code: code, Text: err.Error()}},

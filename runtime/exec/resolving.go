@@ -73,15 +73,18 @@ func (x *Executor) finishUploads(ctx context.Context, f engine.Resolve,
 	last := a.Names[len(a.Names)-1]
 	local, err := src.Stat(ctx, f.Log, last)
 	if err != nil {
-		return x.abandon(ctx, f.Log, a, "the source no longer has what was being copied")
+		return x.unseen(ctx, f.Log, a, err)
 	}
 	err = x.c.Store.StatFile(ctx, objectKey(f.Log, a, last), local.Size)
 	if r, stop, err := x.verdict(ctx, f.Log, a, err); stop {
 		return r, err
 	}
 	content, err := src.Read(ctx, f.Log, a.Range)
-	if err != nil || !sameNames(a.Names, content.Files) {
-		return x.abandon(ctx, f.Log, a, "the source no longer has what was being copied")
+	if err != nil {
+		return x.unseen(ctx, f.Log, a, err)
+	}
+	if !sameNames(a.Names, content.Files) {
+		return x.abandon(ctx, f.Log, a, "the segment has other files now than were being copied")
 	}
 	for _, file := range content.Files {
 		err := x.c.Store.VerifyFile(ctx, objectKey(f.Log, a, file.Name), file.FileDigest,
@@ -91,6 +94,17 @@ func (x *Executor) finishUploads(ctx context.Context, f engine.Resolve,
 		}
 	}
 	return x.finish(ctx, f.Log, a, content)
+}
+
+// unseen answers a look at the source that gave an error.
+func (x *Executor) unseen(ctx context.Context, log tier.LogID, a tier.Attempt,
+	err error) (engine.Result, error) {
+	for _, gone := range []error{ErrVanished, ErrChanged, ErrDamaged} {
+		if errors.Is(err, gone) {
+			return x.abandon(ctx, log, a, "the source no longer has what was being copied")
+		}
+	}
+	return engine.Failed{Reason: classify(err, tier.CodeUnreadable), Attempt: &a}, nil
 }
 
 // verdict answers a look at one object: stop is true where the answer is already known.
