@@ -97,7 +97,7 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 	grace := tier.Time(o.w.Config.Grace)
 	for _, m := range l.state.Moves {
 		covers := c.Content.Range.Next <= m.Start || leaves(t) && m.Cause == tier.MoveDisabled
-		said := slices.ContainsFunc(store.manifest(k(l)), func(f tier.Fact) bool {
+		said := slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {
 			return f.Start != nil && *f.Start >= m.Start
 		})
 		if covers && said && o.w.Now-m.At >= grace {
@@ -107,8 +107,6 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 	o.violate(StartFirst, "%s is removed, and the start was not moved over it, in ledger and manifest, "+
 		"at least %s ago", key, o.w.Config.Grace)
 }
-
-func k(l *ledgerLog) tier.LogID { return l.state.Log }
 
 // stray notes an object that nobody of this ledger put into the store.
 func (o *Oracle) stray(key string) { o.changed = true; o.strays = append(o.strays, key) }
