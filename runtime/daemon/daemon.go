@@ -32,7 +32,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Options are what a run needs from the command. All fields but NoDelete and Progress are required.
+// Options are what a run needs from the command. All fields but NoDelete, StopPatience and Progress are
+// required.
 type Options struct {
 	ConfigPath string
 	Host       config.Host
@@ -245,8 +246,8 @@ func (d *Daemon) die(err error) {
 	}
 }
 
-// Reload loads configuration, policies and data as one generation. On an error the one that runs
-// stays in force.
+// reloadGeneration loads configuration, policies and data as one generation. On an error the one
+// that runs stays in force.
 func (d *Daemon) reloadGeneration() error {
 	d.reloadMu.Lock()
 	defer d.reloadMu.Unlock()

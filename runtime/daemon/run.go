@@ -18,7 +18,7 @@ import (
 // do not say.
 const stopPatience = 20 * time.Second
 
-// Serve is how a run is reached. Both may be nil.
+// Serve makes a run reachable until ctx ends.
 type Serve func(ctx context.Context, b api.Backend) error
 
 // Run runs tierd until ctx ends or something makes it unsafe to go on. serve runs beside it, with
