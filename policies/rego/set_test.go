@@ -87,13 +87,16 @@ func TestDigest(t *testing.T) {
 
 func TestExpires(t *testing.T) {
 	t.Parallel()
-	for source, want := range map[string]bool{holdOrders: false, dropped: false, diskFull: true} {
-		if got := load(t, "x.rego", source).Expires(); got != want {
-			t.Errorf("Expires is %t for\n%s", got, source)
+	for source, want := range map[string][2]bool{
+		"": {false, false}, holdOrders: {false, false}, dropped: {false, true}, diskFull: {true, false},
+	} {
+		set := load(t)
+		if source != "" {
+			set = load(t, "x.rego", source)
 		}
-	}
-	if load(t).Expires() {
-		t.Error("Expires is true without user policies")
+		if got := [2]bool{set.Expires(), set.ExpiresRemote()}; got != want {
+			t.Errorf("expires local and remote: %v, want %v, for\n%s", got, want, source)
+		}
 	}
 }
 

@@ -125,3 +125,25 @@ func TestFactNamesAreChecked(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestExpireRemote: a policy may ask for remote segments to go before their TTL.
+func TestExpireRemote(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.configure(siteConfig + "policies: {paths: [old.rego]}\n")
+	s.put("old.rego", "package tierd.old\n\n"+
+		"expire_remote contains \"old\" if input.segment.next <= 20\n")
+	s.segments("orders/0", 3)
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	b, done, err := Snapshot(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = done() }()
+	st, err := b.Status(t.Context())
+	if err != nil || st.Logs[0].Remote.Start != 20 || *st.Logs[0].LogStart != 20 {
+		t.Errorf("%+v, %v", st.Logs, err)
+	}
+}

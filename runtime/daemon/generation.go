@@ -110,6 +110,8 @@ func (g *generation) settings() engine.Settings {
 		AskAgain:   tier.Time(askAgain),
 		Backoff:    engine.Backoff{Min: tier.Time(backoffMin), Max: tier.Time(backoffMax)},
 		ExpireRule: g.policies.Expires(),
+
+		ExpireRemoteRule: g.policies.ExpiresRemote(),
 	}
 }
 
