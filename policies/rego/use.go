@@ -21,6 +21,10 @@ func checkUse(c *ast.Compiler, schema *schemaNode, base map[string]any, errs *Er
 				u.checkExpr(e)
 				return false
 			})
+			ast.WalkBodies(r, func(b ast.Body) bool {
+				u.checkNegations(b)
+				return false
+			})
 			// The place is that of the whole term: the one of a reference's head may be of another
 			// use of the same import.
 			ast.WalkTerms(r, func(t *ast.Term) bool {
@@ -156,6 +160,76 @@ func (u *use) checkExpr(e *ast.Expr) {
 			}
 		}
 	}
+}
+
+// checkNegations looks for `not f(input.x)`, where f may also be a comparison such as <, with a field
+// that may be undefined. OPA fetches the arguments before it negates, so that the whole rule is
+// undefined with them: a deny rule then denies nothing, which is the reverse of what is written. A
+// body that asks for the field in another expression is taken to mean it.
+func (u *use) checkNegations(b ast.Body) {
+	fetched := map[ast.Var]*ast.Term{}
+	for _, e := range b {
+		if !e.Generated || !e.IsEquality() {
+			continue
+		}
+		if v, isVar := e.Operand(0).Value.(ast.Var); isVar {
+			fetched[v] = e.Operand(1)
+		}
+	}
+	for _, e := range b {
+		if !e.Negated || !e.IsCall() {
+			continue
+		}
+		for _, operand := range e.Operands() {
+			v, _ := operand.Value.(ast.Var)
+			field := fetched[v]
+			if field != nil && u.mayBeUndefined(field) && !asksFor(b, field) {
+				u.errs.add(e.Location, "where %s is undefined the whole rule is, and does nothing; "+
+					"ask for it in a line before, or write `not` before a rule of your own that asks",
+					fieldText(field))
+			}
+		}
+	}
+}
+
+// asksFor reports whether an expression of the body, as its author wrote it, is about the field.
+func asksFor(b ast.Body, field *ast.Term) (found bool) {
+	for _, e := range b {
+		if e.Generated || e.Negated {
+			continue
+		}
+		ast.WalkTerms(e, func(t *ast.Term) bool {
+			found = found || t.Value.Compare(field.Value) == 0
+			return found
+		})
+	}
+	return found
+}
+
+// fieldText is the field as its author wrote it.
+func fieldText(t *ast.Term) string {
+	if t.Location != nil && len(t.Location.Text) > 0 {
+		return string(t.Location.Text)
+	}
+	return t.String()
+}
+
+// mayBeUndefined reports whether a reference leads to a part of the input that is not always there.
+func (u *use) mayBeUndefined(t *ast.Term) bool {
+	ref, isRef := t.Value.(ast.Ref)
+	if !isRef || !ref.HasPrefix(ast.InputRootRef) {
+		return false
+	}
+	node := u.schema
+	for _, step := range ref[1:] {
+		name, isString := step.Value.(ast.String)
+		next := node.Properties[string(name)]
+		if !isString || next == nil || !slices.Contains(node.Required, string(name)) {
+			return true
+		}
+		node = next
+	}
+	return false
 }
 
 // checkWith checks the inputs that an expression is evaluated with.
