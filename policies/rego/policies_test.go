@@ -12,7 +12,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/tester"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // TestPolicies runs our policies' own tests, policies/*_test.rego and those of the examples, with
@@ -72,33 +74,58 @@ func TestFormat(t *testing.T) {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	var list []rego.Module
-	for _, path := range glob(t, "../examples/*.rego") {
+	for _, path := range glob(t, "../examples/*/*.rego") {
 		list = append(list, rego.Module{Path: path, Source: []byte(read(t, path))})
 	}
-	var data map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, "../examples/holds.yaml")), &data); err != nil {
-		t.Fatal(err)
+	data := map[string]any{}
+	for _, path := range glob(t, "../examples/*/*.yaml") {
+		if err := yaml.Unmarshal([]byte(read(t, path)), &data); err != nil {
+			t.Fatal(err)
+		}
 	}
-	set, err := rego.Load(list, data, rego.Options{Timeout: rego.NoTimeout})
+	set, err := rego.Load(list, data, rego.Options{Timeout: rego.NoTimeout,
+		Facts: []string{"offsets"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := segmentOf(25 * hour)
-	f.Now += 11 * hour // 19:00 UTC
-	d, err := set.Decide(context.Background(), f)
-	if err != nil || d.Delete || len(d.Reasons) != 1 || d.Reasons[0].Code != "legal-hold" {
-		t.Errorf("a held table: %+v, %v", d, err)
-	}
-	f.Table.Name = "clicks"
-	if d, err = set.Decide(context.Background(), f); err != nil || !d.Delete {
-		t.Errorf("a free table: %+v, %v", d, err)
+	remote := func(f *gate.Facts) { f.Action, f.Table.Name = tier.DeleteRemote, "clicks" }
+	for name, c := range map[string]struct {
+		change func(*gate.Facts)
+		delete bool
+		code   tier.Code
+	}{
+		"free":     {func(f *gate.Facts) { f.Table.Name = "clicks" }, true, tier.CodeLocalTTL},
+		"held":     {func(f *gate.Facts) { f.Table.Name = "payroll" }, false, "legal-hold"},
+		"not read": {func(f *gate.Facts) { f.Table.Name = "orders" }, false, "not-consumed"},
+		"disk full": {func(f *gate.Facts) {
+			f.Table.Name, f.Table.LocalTTL, f.Node.DiskFreeBytes = "clicks", 0, 9
+		}, true, "disk-pressure"},
+		"on a Friday": {func(f *gate.Facts) {
+			remote(f)
+			f.Seg.MaxTime = now - 200*hour
+		}, false, "business-hours"},
+		"too old": {func(f *gate.Facts) {
+			remote(f)
+			f.Now -= 20 * hour // Thursday
+			f.Seg.MaxTime, f.Table.TTL = now-2000*hour, 0
+			f.Table.Labels = map[string]string{"personal_data": "tracking"}
+		}, true, "max-age"},
+	} {
+		f := segmentOf(25 * hour)
+		f.Extern = map[string]any{"offsets": map[string]any{
+			"billing": map[string]any{"orders/0": 5}}}
+		c.change(f)
+		d, err := set.Decide(context.Background(), f)
+		if err != nil || d.Delete != c.delete || d.Reasons[0].Code != c.code {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
 	}
 }
 
 // policyFiles are all our .rego files.
 func policyFiles(t *testing.T) []string {
 	t.Helper()
-	return append(glob(t, "../*.rego"), glob(t, "../examples/*.rego")...)
+	return append(glob(t, "../*.rego"), glob(t, "../examples/*/*.rego")...)
 }
 
 func glob(t *testing.T, pattern string) []string {
