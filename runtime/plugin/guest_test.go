@@ -3,6 +3,8 @@ package plugin
 import (
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -121,6 +123,10 @@ func worker(t testing.TB, o Options, wasm ...[]byte) *Worker {
 	}
 	if o.Limits == (Limits{}) {
 		o.Limits = quick
+	}
+	large := func(w []byte) bool { return len(w) > 1<<20 }
+	if o.CacheDir == "" && slices.ContainsFunc(wasm, large) {
+		o.CacheDir = filepath.Join(work, "cache") // Go plugins take a second to compile
 	}
 	s, err := Load(specs, o)
 	if err != nil {
