@@ -321,8 +321,8 @@ func TestUnknownOutcomeIsResolvedBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-// A look at an attempt that does not come back says nothing of the attempt: it stays to be resolved,
-// and is resolved once.
+// A look at an attempt that does not come back says nothing of the attempt: it stays to be
+// resolved, and is resolved once.
 func TestALookThatFailedLeavesTheAttempt(t *testing.T) {
 	t.Parallel()
 	for name, attempt := range map[string]*tier.Attempt{
@@ -346,6 +346,25 @@ func TestALookThatFailedLeavesTheAttempt(t *testing.T) {
 			r.none()
 		})
 	}
+}
+
+// A clock that goes back while a table is being disabled does not let its start be moved for ever.
+func TestTheStartMovesOnceThoughTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.step(Reconfigured{Settings: settings(func(s *Settings, tab *tier.Table) {
+		s.Generation, tab.Tiering, tab.DisablePolicy = 2, false, tier.PolicyDelete
+	})})
+	r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+	r.now -= hour
+	r.seen(seg(0), tail(10))
+	f := take[MoveStart](r)
+	r.step(Finished{ID: f.ID, Result: Moved{Start: f.Start, Cause: f.Cause, At: r.now, Position: 1,
+		Next: 2, Published: true}})
+	r.none()
 }
 
 // Objects of what left the log are removed while newer segments are being copied: none of those is

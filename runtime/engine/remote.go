@@ -14,8 +14,8 @@ import (
 // The start moves first, durably, in ledger and manifest; readers that are under way have the grace
 // to finish; only then do the objects go, each on a permit of its own.
 
-// counts reports whether the copy is part of the log: of an epoch that counts, and at or above the log
-// start.
+// counts reports whether the copy is part of the log: of an epoch that counts, and at or above the
+// log start.
 func (l *logIndex) counts(r *tier.Remote) bool {
 	return r.Epoch >= l.state.Fresh && r.Next > l.state.LogStart
 }
@@ -127,8 +127,8 @@ func (l *logIndex) oldestRemote() int {
 	return -1
 }
 
-// remoteDue is the earliest time at which some limit lets the remote segment go, when bytes are what
-// the log has from it on; never if none does. It mirrors the built-in policy, which decides.
+// remoteDue is the earliest time at which some limit lets the remote segment go, when bytes are
+// what the log has from it on; never if none does. It mirrors the built-in policy, which decides.
 func (e *Engine) remoteDue(l *logIndex, t *tableIndex, r *tier.Remote, bytes int64) tier.Time {
 	cfg, _ := e.config(t)
 	if e.settings.ExpireRemoteRule {
@@ -218,8 +218,8 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 	e.emit(f)
 }
 
-// goes reports whether the objects of the copy are to be removed. A copy that may still be needed to
-// show that a local file is the copied one stays until that file is gone.
+// goes reports whether the objects of the copy are to be removed. A copy that may still be needed
+// to show that a local file is the copied one stays until that file is gone.
 func (e *Engine) goes(l *logIndex, t *tableIndex, r *tier.Remote) bool {
 	if l.leaves(t) {
 		return l.startMovedFor(t)
@@ -293,7 +293,11 @@ func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
 		for _, r := range res.Expired {
 			l.state.Expired = l.state.Expired.Add(r)
 		}
-		l.state.Moves = append(l.state.Moves, tier.StartMove{Start: res.Start, At: res.At,
+		at := res.At
+		if t := e.table(l.id.Table); l.leaves(t) {
+			at = max(at, t.state.Since) // as the ledger has it, whatever the clock says
+		}
+		l.state.Moves = append(l.state.Moves, tier.StartMove{Start: res.Start, At: at,
 			Cause: res.Cause})
 		if !res.Published {
 			l.state.Unpublished = append(l.state.Unpublished, res.Position)
