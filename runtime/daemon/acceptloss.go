@@ -33,6 +33,7 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithoutCancel(ctx) // whoever asked may go; half of it would be news to the engine
 	if err := d.auditLoss(ctx, id, v, sum, bytes); err != nil {
 		return nil, err
 	}
@@ -105,8 +106,8 @@ func (d *Daemon) auditLoss(ctx context.Context, id tier.LogID, v *engine.Segment
 	return err
 }
 
-// recordLoss makes the hole and the acceptance durable. A hole is not needed, and refused, where the
-// offsets were passed already.
+// recordLoss makes the hole and the acceptance durable. A hole is not needed, and refused, where
+// the offsets were passed already.
 func (d *Daemon) recordLoss(ctx context.Context, id tier.LogID, r tier.Range,
 	sum tier.SHA256) (engine.LossAccepted, error) {
 	hole := tier.Hole{Range: r, Cause: tier.HoleLossAccepted, At: d.now()}

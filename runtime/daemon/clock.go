@@ -17,8 +17,8 @@ const clockValid = time.Minute
 // storeSecond is the precision of a store's LastModified.
 const storeSecond = tier.Time(time.Second)
 
-// clocks compares the machine's clock with the store's and with the highest time that the ledger has
-// seen. What leaves no copy goes by the clock, so it has to be right.
+// clocks compares the machine's clock with the store's and with the highest time that the ledger
+// has seen. What leaves no copy goes by the clock, so it has to be right.
 type clocks struct {
 	mu     sync.Mutex
 	judged time.Time
@@ -88,14 +88,17 @@ func (d *Daemon) tendClock(ctx context.Context) {
 	if why != nil || d.now().Sub(d.ledger.Clock()) < clockValid {
 		return
 	}
-	if _, err := d.ledger.Append(ctx, tier.ClockSeen{At: d.now()}); err != nil {
+	_, err := d.ledger.Append(context.WithoutCancel(ctx), tier.ClockSeen{At: d.now()})
+	if err != nil {
 		d.die(err)
 	}
 }
 
 // AcceptClock takes the wall time for right after a step.
 func (d *Daemon) AcceptClock(ctx context.Context) error {
-	if _, err := d.ledger.Append(ctx, tier.ClockAccepted{At: d.now()}); err != nil {
+	// A caller who goes away is no reason to end the process.
+	_, err := d.ledger.Append(context.WithoutCancel(ctx), tier.ClockAccepted{At: d.now()})
+	if err != nil {
 		d.die(err)
 		return err
 	}
