@@ -85,7 +85,8 @@ func (w *World) meet(p Point) Fate {
 	if w.Watch != nil {
 		fate = w.Watch(p)
 	}
-	w.stopped = fate == StopBefore || fate == StopAfter
+	// An upload goes on reading from the disk: it stops the process itself, when it has read all.
+	w.stopped = fate == StopBefore || fate == StopAfter && p.Kind != string(fault.OpUpload)
 	if w.oracle != nil && p.Changes() && fate != Fail && fate != StopBefore {
 		w.oracle.see(p)
 	}
@@ -130,7 +131,10 @@ func (w *World) onStore(op fault.Op) fault.Effect {
 	case StopBefore:
 		return fault.Effect{Err: ErrCrashed}
 	case StopAfter:
-		return fault.Effect{Err: ErrCrashed, Applied: true}
+		return fault.Effect{Err: ErrCrashed, Applied: true, Mangle: func(data []byte) []byte {
+			w.stopped = true
+			return data
+		}}
 	default:
 		return fault.Effect{}
 	}

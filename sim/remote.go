@@ -48,8 +48,8 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	}
 }
 
-// removes judges the removal of one object from the store: of a copy that left its log, in ledger and
-// manifest, at least the grace ago; or of what nothing names.
+// removes judges the removal of one object from the store: of a copy that left its log, in ledger
+// and manifest, at least the grace ago; or of what nothing names.
 func (o *Oracle) removes(key string) {
 	ledger, err := o.w.ledgerNow()
 	if err != nil {
@@ -87,8 +87,8 @@ func (o *Oracle) removes(key string) {
 	}
 }
 
-// afterGrace (S7): the move that took the copy out of the log stands in the manifest, and readers had
-// the grace to finish.
+// afterGrace (S7): the move that took the copy out of the log stands in the manifest, and readers
+// had the grace to finish.
 func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.TableState,
 	store *storeTruth) {
 	if c.Epoch < l.state.Fresh {

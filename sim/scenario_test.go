@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,6 +136,9 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 	case "write":
 		base := tier.Offset(s.number(d, "base", 0))
 		data := Content(s.log(d), base, s.number(d, "version", 2))
+		if d.HasArg("second") {
+			return s.w.WriteCompanion(s.log(d), base, data)
+		}
 		if d.HasArg("empty") {
 			data = nil
 		}
@@ -151,10 +155,15 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return err
 	case "run":
 		return s.w.Run()
+	case "stop":
+		s.stop(d)
+		return nil
 	case "crash":
+		s.w.Watch = nil
 		s.w.Crash(nil)
 		return nil
 	case "kill":
+		s.w.Watch = nil
 		s.w.Kill()
 		return nil
 	case "start":
@@ -187,6 +196,12 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return s.status(s.log(d))
 	case "objects":
 		return s.objects()
+	case "audit":
+		for _, in := range s.w.intents() {
+			fmt.Fprintf(&s.out, "%s %s %d: %s\n", in.action, in.log, in.base,
+				cmp.Or(string(in.outcome), "no outcome yet"))
+		}
+		return nil
 	}
 	return fmt.Errorf("no such command: %s", d.Cmd)
 }
@@ -221,7 +236,24 @@ func (s *scenario) number(d *datadriven.TestData, key string, otherwise int) int
 	return otherwise
 }
 
-// arm sets a fault of the store: "fault put key=.log skip=2 times=1 how=failed|applied|late|short".
+// stop lets everything stop after the next operation of the kind whose target has the part:
+// "stop rename at=.dead", "stop commit skip=1".
+func (s *scenario) stop(d *datadriven.TestData) {
+	kind, part, skip := d.CmdArgs[0].Key, "", s.number(d, "skip", 0)
+	d.MaybeScanArgs(s.t, "at", &part)
+	s.w.Watch = func(p Point) Fate {
+		if p.Kind != kind || !strings.Contains(p.Name+" "+p.To, part) {
+			return Proceed
+		}
+		if skip--; skip >= 0 {
+			return Proceed
+		}
+		return StopAfter
+	}
+}
+
+// arm sets a fault of the store:
+// "fault put key=.log skip=2 times=1 how=failed|applied|late|short|rotten".
 func (s *scenario) arm(d *datadriven.TestData) error {
 	if d.CmdArgs[0].Key == "none" {
 		s.faults = nil
@@ -244,6 +276,9 @@ func (s *scenario) arm(d *datadriven.TestData) error {
 		a.effect.Late = true
 	case "short":
 		a.effect.Mangle = fault.Cut(3)
+		a.effect.Err = nil
+	case "rotten":
+		a.effect.Mangle = fault.Flip(5)
 		a.effect.Err = nil
 	default:
 		return fmt.Errorf("no such kind of fault: %s", how)
