@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	thanos "github.com/thanos-io/objstore"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// TestTheOracleSees commits each crime by hand, in a world where two segments are copied and the
+// third is not: an oracle that never speaks shows nothing.
+func TestTheOracleSees(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		property Property
+		crime    func(*rig)
+	}{
+		"an uncopied segment is unlinked": {NoUncopiedDelete, func(r *rig) {
+			r.does(func() error { return r.w.Disk.Remove(SegmentPath(orders, 20)) })
+		}},
+		"an uncopied segment goes into the trash": {NoUncopiedDelete, func(r *rig) {
+			r.trash(20)
+		}},
+		"a closed segment is lost, and nobody saw it go": {NoUncopiedDelete, func(r *rig) {
+			r.do(r.w.Disk.Remove(SegmentPath(orders, 20)))
+			r.oracle.changed = true
+		}},
+		"a copied object is gone": {CopiedSound, func(r *rig) { r.w.Objects.Remove(r.object(0)) }},
+		"a copied object rots": {CopiedSound, func(r *rig) {
+			r.w.Objects.Put(r.object(0), []byte("orders/0 0 v9 \n"))
+		}},
+		"the copied offset runs ahead": {CopiedSound, func(r *rig) {
+			r.appends(tier.HoleRecorded{Log: orders, Hole: tier.Hole{
+				Range: tier.Range{Base: 20, Next: 30}, Cause: tier.HoleSourceGone}})
+			r.copiesNothing(30)
+		}},
+		"the ledger is an old one": {CopiedMonotone, func(r *rig) {
+			before := r.w.Medium.Clone()
+			r.w.Kill()
+			r.start()
+			r.run()
+			r.w.Medium = before
+			r.w.Kill()
+		}},
+		"an upload that no record names": {PersistBeforeAct, func(r *rig) {
+			r.does(func() error {
+				body := thanos.NopCloserWithSize(strings.NewReader("x"))
+				return r.w.door.Upload(context.Background(), r.key(tier.AttemptID{9}), body)
+			})
+		}},
+		"an object that no record names": {PersistBeforeAct, func(r *rig) {
+			r.w.Objects.Put(r.key(tier.AttemptID{9}), []byte("x"))
+		}},
+		"the engine is ahead of its ledger": {PersistBeforeAct, func(r *rig) {
+			r.w.step(engine.Restored{State: tier.LogState{Log: orders, Source: SourceName,
+				Epoch: 1, Copied: 1000}})
+		}},
+		"a deletion that was not announced": {PersistBeforeAct, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.trash(0)
+		}},
+		"a deletion before its time": {Gated, func(r *rig) { r.announce(0); r.trash(0) }},
+		"a deletion while paused": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.w.Paused = true
+			r.announce(0)
+			r.trash(0)
+		}},
+		"a deletion that a policy denies": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.oracle.Denied = func(tier.LogID) bool { return true }
+			r.announce(0)
+			r.trash(0)
+		}},
+		"the log was opened above its beginning": {NoGap, func(r *rig) {
+			other := tier.LogID{Table: "orders", Name: "9"}
+			r.do(r.w.Append(other, 1))
+			r.appends(tier.LogOpened{Log: other, Source: SourceName, Layout: tier.LayoutPlain,
+				Epoch: 1, Start: 10, At: r.w.Now})
+		}},
+		"a segment in the middle goes": {ActiveUntouched, func(r *rig) { r.trash(10) }},
+		"the active segment goes":      {ActiveUntouched, func(r *rig) { r.trash(30) }},
+		"tierd writes into its source": {ActiveUntouched, func(r *rig) {
+			r.does(func() error {
+				_, err := r.w.Disk.Append(SegmentPath(orders, 30))
+				return err
+			})
+		}},
+		"a deletion that the brake does not count": {CountedOnce, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			seq := r.announce(0)
+			r.drops(0)
+			r.concludes(seq, tier.OutcomeDeleted)
+		}},
+		"a deletion that the audit log calls none": {AuditTrue, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			seq := r.announce(0)
+			r.drops(0)
+			r.concludes(seq, tier.OutcomeKept)
+			r.oracle.Quiet()
+		}},
+		"a closed segment is not copied": {EligibleCopied, func(r *rig) { r.oracle.Quiet() }},
+		"an expired segment stays": {ExpiredDeleted, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.oracle.Quiet()
+		}},
+		"something is left in the trash": {Settled, func(r *rig) { r.trash(0); r.oracle.Quiet() }},
+		"the manifest lacks what is copied": {Settled, func(r *rig) {
+			r.w.Objects.Remove(r.entry())
+			r.oracle.Quiet()
+		}},
+		"the process does not run": {Recovered, func(r *rig) { r.w.Kill(); r.oracle.Quiet() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.copied(2)
+			r.do(r.w.Append(orders, 1))
+			if v := r.oracle.Violations(); len(v) > 0 {
+				t.Fatalf("before the crime: %v", v)
+			}
+			c.crime(r)
+			r.oracle.changed = true
+			r.oracle.rest()
+			if !slices.ContainsFunc(r.oracle.Violations(), func(v Violation) bool {
+				return v.Property == c.property
+			}) {
+				t.Errorf("the oracle says %v, want %s", r.oracle.Violations(), c.property)
+			}
+		})
+	}
+}
+
+// does lets the process do what it never would.
+func (r *rig) does(crime func() error) {
+	r.t.Helper()
+	r.do(r.w.act(crime))
+}
+
+func (r *rig) appends(record tier.Record) {
+	r.t.Helper()
+	r.does(func() error {
+		_, err := r.w.process.ledger.Append(context.Background(), record)
+		return err
+	})
+}
+
+// copiesNothing finishes a copy of the segment from base on that was never uploaded.
+func (r *rig) copiesNothing(base tier.Offset) {
+	r.t.Helper()
+	name := segmentName(base)
+	a := tier.Attempt{ID: tier.AttemptID{7}, Epoch: 1, Names: []string{name},
+		Range: tier.Range{Base: base, Next: base + 10}}
+	r.does(func() (err error) {
+		a.Position, err = r.w.process.ledger.Append(context.Background(),
+			tier.CopyStarted{Log: orders, Attempt: a})
+		return err
+	})
+	file := tier.SourceFile{FileDigest: tier.FileDigest{Name: name, Size: 1}}
+	r.appends(tier.CopyFinished{Log: orders, Copy: tier.Copy{Attempt: a.ID, Position: a.Position,
+		Epoch: 1, Verified: tier.VerifyFull,
+		Content: tier.Content{Range: a.Range, Files: []tier.SourceFile{file}}}})
+}
+
+func (r *rig) trash(base tier.Offset) {
+	r.t.Helper()
+	at := SegmentPath(orders, base)
+	bin := path.Join(path.Dir(at), trashDir)
+	r.does(func() error {
+		if err := r.w.Disk.Mkdir(bin); err != nil {
+			return err
+		}
+		return r.w.Disk.Rename(at, path.Join(bin, path.Base(at)+pendingSuffix))
+	})
+}
+
+// drops lets a segment go to the end, by the steps that a drop takes.
+func (r *rig) drops(base tier.Offset) {
+	r.t.Helper()
+	r.trash(base)
+	bin := path.Join(path.Dir(SegmentPath(orders, base)), trashDir)
+	name := path.Join(bin, segmentName(base))
+	r.does(func() error { return r.w.Disk.Rename(name+pendingSuffix, name+deadSuffix) })
+	r.does(func() error { return r.w.Disk.Remove(name + deadSuffix) })
+}
+
+// announce puts a deletion on record.
+func (r *rig) announce(base tier.Offset) (seq uint64) {
+	r.t.Helper()
+	files := r.w.files(orders)
+	i := slices.IndexFunc(files, func(f file) bool { return f.base == base })
+	r.does(func() (err error) {
+		seq, err = r.w.process.audit.Intend(context.Background(), tier.Deletion{
+			Action: tier.DeleteLocal, Log: orders, Range: tier.Range{Base: base, Next: base + 10},
+			SHA256: sha256.Sum256(files[i].data)})
+		return err
+	})
+	return seq
+}
+
+func (r *rig) concludes(seq uint64, result tier.OutcomeResult) {
+	r.t.Helper()
+	r.does(func() error {
+		return r.w.process.audit.Conclude(context.Background(), seq, tier.Outcome{Result: result})
+	})
+}
+
+// object is the key of the copy's file with the base; entry that of the first manifest entry.
+func (r *rig) object(base tier.Offset) string { return r.find("/" + segmentName(base)) }
+func (r *rig) entry() string                  { return r.find("/manifest/0000") }
+
+func (r *rig) find(part string) string {
+	r.t.Helper()
+	keys := r.w.Objects.Keys()
+	i := slices.IndexFunc(keys, func(key string) bool { return strings.Contains(key, part) })
+	if i < 0 {
+		r.t.Fatalf("no object has %q in its key: %v", part, keys)
+	}
+	return keys[i]
+}
+
+func (r *rig) key(attempt tier.AttemptID) string {
+	r.t.Helper()
+	keys, err := objstore.NewKeys(r.w.Ledger().ID())
+	r.do(err)
+	key, err := keys.File(tier.ObjectKey{Log: orders, Epoch: 1, Attempt: attempt, Name: "x.log"})
+	r.do(err)
+	return key
+}
+
+// TestTheOracleIsSilent where nothing is wrong, over a whole life of a segment.
+func TestTheOracleIsSilent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.copied(3)
+	r.w.Advance(2 * time.Hour)
+	r.run()
+	r.settle()
+	if v := r.oracle.Violations(); len(v) > 0 {
+		t.Fatal(v)
+	}
+	if n := len(r.oracle.gone()); n != 3 {
+		t.Fatalf("the oracle saw %d deletions, want 3", n)
+	}
+	if !strings.Contains(outcome(r.w), "audited as deleted: 20") {
+		t.Fatalf("the outcome lacks the last deletion:\n%s", outcome(r.w))
+	}
+}
