@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
@@ -24,11 +25,12 @@ import (
 //	<key>/metered.wasm    the rewritten module
 //	<key>/names.json      the names of the exports that the rewriting added
 //	<key>/wazero-...      what the engine compiled from it
-//	<key>/seal.json       the SHA-256 of every other file, by its slash-separated path
+//	<key>/seal.json       size and CRC-32C of every other file, by its slash-separated path
 //
 // The seal is written last. A folder whose files are not exactly what its seal says, be it by a
 // crash or by damage, is removed and made again: the engine is never handed what it would have to
-// find damaged itself.
+// find damaged itself. A checksum is enough for that, and a cryptographic hash would be no more:
+// who can write here can write the seal.
 const (
 	cacheVersion = 1
 	meteredFile  = "metered.wasm"
@@ -99,7 +101,7 @@ func openSealed(dir string) (n names, metered []byte, ok bool) {
 	if err != nil || json.Unmarshal(text, &sealed) != nil {
 		return names{}, nil, false
 	}
-	files, err := digests(dir)
+	files, err := checksums(dir)
 	if err != nil || !maps.Equal(files, sealed) {
 		return names{}, nil, false
 	}
@@ -124,7 +126,7 @@ func writeSealed(dir string, n names, metered []byte) error {
 	if err := os.WriteFile(filepath.Join(dir, meteredFile), metered, 0o600); err != nil {
 		return err
 	}
-	files, err := digests(dir)
+	files, err := checksums(dir)
 	if err != nil {
 		return err
 	}
@@ -134,8 +136,8 @@ func writeSealed(dir string, n names, metered []byte) error {
 	return os.WriteFile(filepath.Join(dir, sealFile), text, 0o600)
 }
 
-// digests hashes every file below dir but the seal.
-func digests(dir string) (map[string]string, error) {
+// checksums sums up every file below dir but the seal.
+func checksums(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	root := os.DirFS(dir)
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
@@ -146,9 +148,9 @@ func digests(dir string) (map[string]string, error) {
 		if err != nil {
 			return err
 		}
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		files[path] = hex.EncodeToString(h.Sum(nil))
+		sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+		size, err := io.Copy(sum, f)
+		files[path] = fmt.Sprintf("%d bytes, %08x", size, sum.Sum32())
 		return errors.Join(err, f.Close())
 	})
 	return files, err
