@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // so that time zones in policies mean something on a machine without a database
 )
 
 func main() {
