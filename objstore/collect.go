@@ -56,7 +56,8 @@ func (s *Store) NewestEntry(ctx context.Context, log tier.LogID) (pos tier.Posit
 	return pos, found, nil
 }
 
-// Objects lists all objects of logs under the ledger's id: files, manifest entries, checkpoints. What
+// Objects lists all objects of logs under the ledger's id: files, manifest entries, checkpoints.
+// What
 // has no key of tierd's is passed over: it is nobody's to delete. A listing may lag behind; it is
 // only ever where looking begins.
 func (s *Store) Objects(ctx context.Context, fn func(tier.StoredObject) error) error {

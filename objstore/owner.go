@@ -75,6 +75,14 @@ func (s *Store) Own(ctx context.Context, owner Owner) error {
 	return nil
 }
 
+// Adopt makes owner the owner of the store's ledger id, whoever it was before.
+func (s *Store) Adopt(ctx context.Context, owner Owner) error {
+	if err := s.putOwner(ctx, owner); err != nil {
+		return err
+	}
+	return s.Own(ctx, owner)
+}
+
 // Adopt makes owner the owner of its ledger id, whoever it was before, and opens the store. It is
 // for an operator who has moved a ledger and knows that the former owner runs no more.
 func Adopt(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error) {

@@ -104,8 +104,8 @@ func copySegments(b *testing.B, l *Ledger, id tier.LogID, caller, callers int) {
 	}
 }
 
-// BenchmarkLongLog copies more segments of a log that has many copies, as many at a time as there are
-// copying workers by default, each time in two commits.
+// BenchmarkLongLog copies more segments of a log that has many copies, as many at a time as there
+// are copying workers by default, each time in two commits.
 func BenchmarkLongLog(b *testing.B) {
 	const together = 4
 	for _, segments := range []int{1000, 10_000, 100_000} {

@@ -74,7 +74,7 @@ func OpenBolt(path string, o BoltOptions) (*Bolt, error) {
 	case o.ReadOnly && errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: %w", tier.ErrVanished, err)
 	case errors.Is(err, tier.ErrDamaged):
-		err = fmt.Errorf("%w; keep the file aside and run \"tierd rebuild\"", err)
+		err = fmt.Errorf("%w; %s", err, advice)
 	}
 	return nil, errors.Join(fmt.Errorf("ledger %s: %w", path, err), b.Close())
 }

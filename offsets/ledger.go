@@ -47,7 +47,7 @@ func (x *index) take(g *group) {
 	for _, name := range g.touchedTables {
 		x.tables[name] = g.tables[name]
 	}
-	for name, n := range g.underWay {
+	for name, n := range g.underWay { //tidy:ordered sums do not depend on the order
 		x.underWay[name] += n
 	}
 }
@@ -68,12 +68,16 @@ func Open(m Medium) (*Ledger, error) {
 	return l, nil
 }
 
+// advice is what to do with a damaged ledger.
+const advice = "keep data_dir aside and start with a new one: what is local is copied anew, " +
+	"under a new ledger id"
+
 // explain tells an operator where an error happened and what to do.
 func (l *Ledger) explain(err error) error {
 	err = fmt.Errorf("ledger %s: %w", l.medium, err)
 	switch {
 	case errors.Is(err, tier.ErrDamaged):
-		return fmt.Errorf("%w; keep the file aside and run \"tierd rebuild\"", err)
+		return fmt.Errorf("%w; %s", err, advice)
 	case errors.Is(err, tier.ErrNewer):
 		return fmt.Errorf("%w; run the tierd that wrote it, or a later one", err)
 	}

@@ -77,7 +77,9 @@ func (a *app) ask() (b api.Backend, done func(), err error) { return a.backend(d
 
 // change returns what performs changing commands: the running daemon, or else this process, which
 // then holds data_dir for itself. done gives it back.
-func (a *app) change() (b api.Backend, done func(), err error) { return a.backend(daemon.Exclusive) }
+func (a *app) change() (b api.Backend, done func(), err error) {
+	return a.backend(daemon.Exclusive)
+}
 
 type opener func(context.Context, daemon.Options) (api.Backend, func() error, error)
 

@@ -18,6 +18,7 @@ type runCmd struct {
 	output
 	Once     bool          `help:"Work until nothing more can be done now, then say what waits and exit."`
 	NoDelete bool          `help:"Copy, and delete nothing."`
+	Adopt    bool          `help:"Take the objects of a moved ledger over from their former owner."`
 	RetryFor time.Duration `default:"10s" help:"With --once: how long to try again what fails."`
 }
 
@@ -46,7 +47,7 @@ func (c *runCmd) Run(a *app) error {
 		a.log.Warn(w.Error())
 	}
 	opts := a.options(a.log)
-	opts.NoDelete = c.NoDelete
+	opts.NoDelete, opts.Adopt = c.NoDelete, c.Adopt
 	s := &server{socket: a.socket(cfg.DataDir), http: cfg.HTTP, registry: opts.Registry, log: a.log}
 	if c.Once {
 		s.http.Listen = ""

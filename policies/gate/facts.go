@@ -104,7 +104,7 @@ type RemoteSafety struct {
 	Clocks      tier.Truth // of machine, store and ledger agree
 	Clock       string     // what they say where they do not
 	LedgerKnows tier.Truth // no manifest knows more than the ledger
-	Unnamed     tier.Truth // neither copy nor attempt nor tombstone names the object
+	Unnamed     tier.Truth // no copy, attempt or tombstone names the object, but one being cleared
 	OldEnough   tier.Truth // the object is older than orphan_age, by the store's own clock
 }
 
@@ -237,8 +237,8 @@ func (o *objections) proof(f *Facts) {
 			"the segment ends at %d, above the copied offset %d", f.Seg.Range.Next, f.Log.Copied))
 	}
 	if f.Seg.Range.Base < f.Log.EpochStart {
-		object(tier.CodeNotCopied, fmt.Sprintf(
-			"the segment begins below %d, where the tier epoch began", f.Log.EpochStart))
+		object(tier.CodeBelowStart, fmt.Sprintf("the segment came after the log was first seen, and "+
+			"begins below %d, where it began then: move it away to let deletion go on", f.Log.EpochStart))
 	}
 	if p.Recorded != tier.Yes {
 		object(tier.CodeNotCopied, "no finished copy of it is recorded")

@@ -23,7 +23,8 @@ type Policies interface {
 
 // Decision is what the policies say of one deletion.
 type Decision struct {
-	Delete  bool          // a TTL, a size or an expire rule asks for it, and no deny rule speaks against it
+	// A TTL, a size or an expire rule asks for it, and no deny rule speaks against it
+	Delete  bool
 	Reasons []tier.Reason // the rules that decided, each with file:line
 	Due     tier.Time     // when the answer may change by time alone; absent if it will not
 	Digest  string        // of the policies and data that decided, hexadecimal

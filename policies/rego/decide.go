@@ -155,8 +155,8 @@ func (s *Set) judge(said said) (gate.Decision, error) {
 }
 
 // eval runs a question and returns the values in the order of its asks, and the number of steps.
-// With a tracer, which may be nil, every rule is evaluated, also where its index says that it cannot
-// have a result.
+// With a tracer, which may be nil, every rule is evaluated, also where its index says that it
+// cannot have a result.
 func (s *Set) eval(
 	ctx context.Context, q *query, in *Input, tracer topdown.QueryTracer,
 ) ([]ast.Value, int64, error) {

@@ -130,7 +130,8 @@ func (s *Set) Rules() []Rule {
 // Expires reports whether some user policy may ask for a local deletion before a TTL is over.
 func (s *Set) Expires() bool { return s.asksFor(answerExpire) }
 
-// ExpiresRemote reports whether some user policy may ask for a remote deletion before a TTL is over.
+// ExpiresRemote reports whether some user policy may ask for a remote deletion before a TTL is
+// over.
 func (s *Set) ExpiresRemote() bool { return s.asksFor(answerExpireRemote) }
 
 func (s *Set) asksFor(kind string) bool {

@@ -137,6 +137,12 @@ func glob(t *testing.T, pattern string) []string {
 	return paths
 }
 
+// readExample is the policy of an example.
+func readExample(name string) (string, error) {
+	b, err := os.ReadFile(filepath.Join("../examples", name, name+".rego"))
+	return string(b), err
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -22,10 +22,11 @@ func TestReplay(t *testing.T) {
 		then                   []tier.Reason
 		kept, fails, otherwise bool
 	}{
-		"the same":      {"", then.Reasons, false, false, false},
-		"held":          {holdOrders, then.Reasons, true, false, false},
-		"another held":  {holdOthers, then.Reasons, false, false, false},
-		"no answer":     {"package tierd.x\ndeny contains input.now_ns if true", then.Reasons, true, true, false},
+		"the same":     {"", then.Reasons, false, false, false},
+		"held":         {holdOrders, then.Reasons, true, false, false},
+		"another held": {holdOthers, then.Reasons, false, false, false},
+		"no answer": {"package tierd.x\ndeny contains input.now_ns if true", then.Reasons, true,
+			true, false},
 		"other reasons": {"", []tier.Reason{{Code: "legacy"}}, false, false, true},
 		"one more": {"package tierd.x\nexpire contains \"x\" if true", then.Reasons, false, false,
 			true},

@@ -41,8 +41,8 @@ func TestDecide(t *testing.T) {
 	datadriven.RunTest(t, "testdata/decide", decideText)
 }
 
-// TestUnknownFacts runs testdata/unknown, which is like testdata/decide; unknown=NAME is a fact that
-// is configured and not known.
+// TestUnknownFacts runs testdata/unknown, which is like testdata/decide; unknown=NAME is a fact
+// that is configured and not known.
 func TestUnknownFacts(t *testing.T) {
 	t.Parallel()
 	datadriven.RunTest(t, "testdata/unknown", decideText)

@@ -14,7 +14,8 @@ import (
 )
 
 // A fact that is not known is absent from the input, and a rule that reads it is undefined: a deny
-// rule then denies nothing, and `not` of it may even expire. So before anything goes while facts are
+// rule then denies nothing, and `not` of it may even expire. So before anything goes while facts
+// are
 // unknown, OPA evaluates the user's rules partially, with these facts open. What comes back with a
 // condition depends on one of them: of a deny rule it keeps, and of an expire rule it does not
 // count. Rules that come to their answer without the unknown facts decide as always.

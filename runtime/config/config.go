@@ -90,8 +90,8 @@ type Policies struct {
 	pathPlaces, dataPlaces []Place // of the entries of Paths and Data
 }
 
-// Fact is a file that policies see as input.facts.NAME. Somebody else writes it while tierd runs, so
-// that it is not part of a generation.
+// Fact is a file that policies see as input.facts.NAME. Somebody else writes it while tierd runs,
+// so that it is not part of a generation.
 type Fact struct {
 	Name   string
 	Path   string        // absolute; ends in .json, .yaml or .yml

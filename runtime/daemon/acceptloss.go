@@ -41,7 +41,8 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 	if err != nil {
 		return nil, err
 	}
-	d.log.Warn("loss accepted", "log", id.String(), "segment", v.Range.String(), "sha256", sum.String())
+	d.log.Warn("loss accepted", "log", id.String(), "segment", v.Range.String(),
+		"sha256", sum.String())
 	d.step(ev)
 	return &api.AcceptedLoss{Log: id.String(), Base: v.Base, Next: v.Next, SHA256: sum}, nil
 }

@@ -194,7 +194,8 @@ func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, err
 }
 
 // Explain implements api.Backend.
-func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (*api.Explanation, error) {
+func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (
+	*api.Explanation, error) {
 	list, view, err := d.segments(id)
 	if err != nil {
 		return nil, err
@@ -339,6 +340,9 @@ func (d *Daemon) Resume(ctx context.Context, table string) error {
 	d.mu.Lock()
 	paused := d.engine.Table(table).State.Paused
 	d.mu.Unlock()
+	if !slices.ContainsFunc(d.tables(), func(t string) bool { return t == table }) {
+		return api.Errorf(api.CodeNotFound, "table %q: neither a source nor the ledger has it", table)
+	}
 	if paused == nil {
 		return api.Errorf(api.CodeRefused, "table %q is not paused", table)
 	}
@@ -361,4 +365,17 @@ func (d *Daemon) Reload(context.Context) error {
 		return api.Errorf(api.CodeConfig, "%v", err)
 	}
 	return nil
+}
+
+// tables are the names of all tables, ascending.
+func (d *Daemon) tables() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []string
+	for _, id := range d.engine.Logs() {
+		if n := len(out); n == 0 || out[n-1] != id.Table {
+			out = append(out, id.Table)
+		}
+	}
+	return out
 }

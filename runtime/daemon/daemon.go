@@ -1,7 +1,8 @@
 // Package daemon runs tierd: it owns the goroutines, the clock, the metrics and the log lines, and
 // joins the engine, the executor and the adapters.
 //
-// One mutex guards the engine. Scanners, workers and the ticker call step, which takes it, hands one
+// One mutex guards the engine. Scanners, workers and the ticker call step, which takes it, hands
+// one
 // event in and starts the effects that come out on bounded workers. Nothing else decides anything.
 package daemon
 
@@ -32,8 +33,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Options are what a run needs from the command. All fields but NoDelete, StopPatience and Progress are
-// required.
+// Options are what a run needs from the command. All fields but NoDelete, StopPatience and Progress
+// are required.
 type Options struct {
 	ConfigPath string
 	Host       config.Host
@@ -45,6 +46,8 @@ type Options struct {
 	Version  string
 	Now      func() time.Time
 	NoDelete bool
+	// Adopt takes the store's objects over from whoever owned the ledger id before.
+	Adopt bool
 	// StopPatience is how long a stop waits for copies under way before it abandons them; 0 is 20 s.
 	StopPatience time.Duration
 	// Progress is told after each step how far a run is; nil where nobody looks.

@@ -213,8 +213,8 @@ func TestNoDelete(t *testing.T) {
 	}
 }
 
-// Aiven 590, 820: a hung upload stalled all. Here its call never comes back and ignores its context:
-// the other log goes on, and status says what is being waited for.
+// Aiven 590, 820: a hung upload stalled all. Here its call never comes back and ignores its
+// context: the other log goes on, and status says what is being waited for.
 func TestAHungUploadStallsNoOtherLog(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

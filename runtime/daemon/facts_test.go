@@ -33,8 +33,8 @@ func (s *site) put(name, content string) {
 	}
 }
 
-// TestFacts: facts count without a reload, and while one is not known what depends on it stays, with
-// an alarm.
+// TestFacts: facts count without a reload, and while one is not known what depends on it stays,
+// with an alarm.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -182,7 +182,8 @@ func newTableMetrics(read func() ([]engine.Tally, tier.Time)) *tableMetrics {
 		func(t *engine.Tally) int64 { return t.Holes })
 	plain("hole_offsets", "Offsets that are in neither tier.",
 		func(t *engine.Tally) int64 { return t.HoleOffsets })
-	plain("tier_epoch", "The table's tier epoch.", func(t *engine.Tally) int64 { return int64(t.Epoch) })
+	plain("tier_epoch", "The table's tier epoch.",
+		func(t *engine.Tally) int64 { return int64(t.Epoch) })
 	add("paused", "1 while deletions of the table are paused by its brake.",
 		func(t *engine.Tally, _ tier.Time) float64 {
 			if t.Paused {

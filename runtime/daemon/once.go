@@ -31,7 +31,8 @@ type Left struct {
 
 // RunOnce scans and works until nothing more can be done now. What fails is tried again for
 // retryFor. serve runs beside it, as in Run.
-func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Serve) (*Report, error) {
+func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Serve) (
+	*Report, error) {
 	d, err := open(ctx, opts)
 	if err != nil {
 		return nil, err

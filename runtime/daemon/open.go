@@ -53,6 +53,9 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if d.lock, err = lockDir(c.DataDir); err != nil {
 		return nil, err
 	}
+	if err := sameAge(c.DataDir); err != nil {
+		return nil, err
+	}
 	d.reserve = openReserve(c.DataDir)
 	d.tendReserve()
 	if err := d.openLedger(c, false); err != nil {
@@ -236,4 +239,24 @@ func (d *Daemon) close() error {
 		errs = append(errs, d.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// sameAge refuses a data_dir that has a deletion log and no ledger: with a new one, all that was
+// archived would be forgotten without a word.
+func sameAge(dataDir string) error {
+	ledger := filepath.Join(dataDir, ledgerFile)
+	if info, err := os.Lstat(ledger); err == nil && info.Size() > 0 {
+		return nil
+	}
+	records, err := filepath.Glob(filepath.Join(dataDir, AuditDir, "audit-*.jsonl"))
+	if err != nil || len(records) == 0 {
+		return err
+	}
+	for _, r := range records {
+		if info, err := os.Lstat(r); err == nil && info.Size() > 0 {
+			return fmt.Errorf("%s is missing or empty, and %s has records: put the ledger back, or keep "+
+				"data_dir aside and start with a new one", ledger, r)
+		}
+	}
+	return nil
 }

@@ -69,8 +69,8 @@ func planned(p *api.Plan, id tier.LogID, a exec.Planned) {
 		}
 		return
 	}
-	x := api.PlannedDeletion{Log: id.String(), Action: a.Action, Base: a.Range.Base, Next: a.Range.Next,
-		Bytes: a.Bytes}
+	x := api.PlannedDeletion{Log: id.String(), Action: a.Action, Base: a.Range.Base,
+		Next: a.Range.Next, Bytes: a.Bytes}
 	for _, r := range a.Verdict.Reasons {
 		x.Reasons = append(x.Reasons, api.ReasonOf(r, false))
 	}
@@ -105,8 +105,8 @@ func total(p *api.Plan, table string, a tier.Action, segments, bytes int64) {
 		Bytes: bytes})
 }
 
-// digestOf names what would be deleted, whenever it is asked: two plans with the same deletions have
-// the same digest.
+// digestOf names what would be deleted, whenever it is asked: two plans with the same deletions
+// have the same digest.
 func digestOf(p *api.Plan) string {
 	type line struct {
 		Log        string

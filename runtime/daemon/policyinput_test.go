@@ -54,7 +54,8 @@ func TestPolicyInput(t *testing.T) {
 			t.Errorf("offset %d: segment %s, want %s; %+v, %v", offset, r, want, e, err)
 		}
 	}
-	if err := os.Remove(filepath.Join(s.dir, "wal/orders/0", fmt.Sprintf("%020d.log", 0))); err != nil {
+	first := filepath.Join(s.dir, "wal/orders/0", fmt.Sprintf("%020d.log", 0))
+	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
 	again, closeIt, err := Snapshot(t.Context(), s.options())

@@ -120,6 +120,10 @@ func (p *pool) budget(f engine.Effect) time.Duration {
 		calls, bytes = 16, f.Segment.Bytes
 	case engine.Resolve:
 		calls, bytes = 16, 1<<30
+	case engine.Remove:
+		calls = 8 * len(f.Copies)
+	case engine.Sweep:
+		calls = 1000 // it lists and may remove a lot; what it does not reach waits for the next
 	case engine.Delete:
 		calls = 8 * len(f.Segments)
 	}

@@ -94,6 +94,15 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 	began := time.Now()
 	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
 		err := d.store.Own(ctx, owner)
+		if errors.Is(err, objstore.ErrOtherOwner) {
+			if d.opts.Adopt {
+				d.log.Warn("the store's objects are taken over", "why", err)
+				err = d.store.Adopt(ctx, owner)
+			} else {
+				err = fmt.Errorf("%w; if that one runs no more, because the ledger was moved: "+
+					"tierd run --adopt", err)
+			}
+		}
 		if err == nil || errors.Is(err, objstore.ErrOtherOwner) || ctx.Err() != nil {
 			return err
 		}

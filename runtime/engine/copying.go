@@ -137,8 +137,8 @@ func (l *logIndex) checkpointDue() (level uint8, block uint64, ok bool) {
 	return 0, 0, false
 }
 
-// missing is the range just above the copied offset that neither the source nor the store has. It is
-// looked for only when everything of the log could be read and no copy is under way.
+// missing is the range just above the copied offset that neither the source nor the store has. It
+// is looked for only when everything of the log could be read and no copy is under way.
 func (l *logIndex) missing() tier.Range {
 	from := l.state.Copied
 	if !l.whole || l.copies > 0 || len(l.attempts) > 0 || len(l.local) == 0 {
@@ -232,8 +232,8 @@ func (e *Engine) failed(l *logIndex, what failure, f Failed) {
 	l.retryAt = e.now + e.settings.Backoff.delay(l.id, l.failures)
 }
 
-// succeeded ends the backoff if it is this that had failed: a segment that keeps failing must not be
-// tried again at once because its neighbour went well.
+// succeeded ends the backoff if it is this that had failed: a segment that keeps failing must not
+// be tried again at once because its neighbour went well.
 func (l *logIndex) succeeded(what failure) {
 	if l.failedAt == what {
 		l.forget()

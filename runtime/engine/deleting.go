@@ -36,8 +36,8 @@ func (e *Engine) considerDelete(l *logIndex) {
 	e.want(t, l)
 }
 
-// mayAsk reports whether local segment i is one that may be deleted at all: closed, and copied if the
-// table tiers.
+// mayAsk reports whether local segment i is one that may be deleted at all: closed, and copied if
+// the table tiers.
 func (l *logIndex) mayAsk(t *tableIndex, i int) bool {
 	return l.local[i].Closed() && (l.states[i] == copied || t.state.State != tier.Enabled) &&
 		l.states[i] != quarantined

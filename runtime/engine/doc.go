@@ -14,6 +14,6 @@
 // The engine's index may be stale: a segment may have gone, a copy may have been damaged. So an
 // effect is only a proposal. Whoever performs it looks afresh, and the gate judges what was seen.
 //
-// An idle log costs nothing: logs with work wait in heaps, by due time or by the age of their oldest
-// uncopied segment; a Tick touches only those that are due.
+// An idle log costs nothing: logs with work wait in heaps, by due time or by the age of their
+// oldest uncopied segment; a Tick touches only those that are due.
 package engine

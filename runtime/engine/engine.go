@@ -155,7 +155,8 @@ func (e *Engine) NextDue() (at tier.Time, ok bool) {
 	return 0, false
 }
 
-// RetryAt is the earliest time at which a log that failed is tried again; absent if none has failed.
+// RetryAt is the earliest time at which a log that failed is tried again; absent if none has
+// failed.
 func (e *Engine) RetryAt() tier.Time {
 	var at tier.Time
 	for _, l := range e.order {
@@ -382,7 +383,7 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 }
 
 func (e *Engine) open(l *logIndex) {
-	if l.opening || len(l.local) == 0 {
+	if l.opening || len(l.local) == 0 || !l.whole {
 		return
 	}
 	if e.retryLater(l) {

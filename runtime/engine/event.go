@@ -102,8 +102,8 @@ type Open struct {
 	State       tier.TierState // of the table, if this is its first log
 }
 
-// Copy copies one closed segment. Durable sub-steps, in order: CopyStarted, each PUT, the PUT of the
-// manifest entry, CopyFinished.
+// Copy copies one closed segment. Durable sub-steps, in order: CopyStarted, each PUT, the PUT of
+// the manifest entry, CopyFinished.
 type Copy struct {
 	ID      EffectID
 	Log     tier.LogID
@@ -184,8 +184,8 @@ type ChangeTier struct {
 	Policy tier.DisablePolicy
 }
 
-// OpenEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest entry
-// that it may take follows as a Publish.
+// OpenEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest
+// entry that it may take follows as a Publish.
 type OpenEpoch struct {
 	ID     EffectID
 	Log    tier.LogID
@@ -314,8 +314,8 @@ type Copied struct {
 	Next   tier.Position
 }
 
-// Abandoned completes Copy or Resolve where the attempt could not be finished; what it may have left
-// behind is now a tombstone. Tombstone is nil where it was one before.
+// Abandoned completes Copy or Resolve where the attempt could not be finished; what it may have
+// left behind is now a tombstone. Tombstone is nil where it was one before.
 type Abandoned struct {
 	Next      tier.Position
 	Tombstone *Tombstone
@@ -370,8 +370,8 @@ type Failed struct {
 	Attempt    *tier.Attempt     // of unknown outcome, if any: it is resolved by looking
 }
 
-// Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any. Window is
-// the brake's window of the table as it is durable now.
+// Deleted completes Delete: Gone went, in order; Kept says why the next one stayed, if any. Window
+// is the brake's window of the table as it is durable now.
 type Deleted struct {
 	Gone     []tier.LocalSegment
 	Window   tier.BrakeWindow
@@ -387,7 +387,8 @@ type Kept struct {
 	Due     tier.Time // when it is worth asking again; absent if only a change of facts can help
 }
 
-// HoleDone completes RecordHole: the hole is durable in the ledger at Position. Offset is the copied
+// HoleDone completes RecordHole: the hole is durable in the ledger at Position. Offset is the
+// copied
 // offset after it, Next the next free position. Published is false where the manifest does not have
 // it yet.
 type HoleDone struct {

@@ -15,6 +15,9 @@ func (e *Engine) finished(ev Finished) {
 		panic(fmt.Sprintf("engine: result %T for the unknown effect %d", ev.Result, ev.ID))
 	}
 	delete(e.inflight, ev.ID)
+	if e.remoteFinished(f, ev.Result) {
+		return
+	}
 	switch f := f.(type) {
 	case Open:
 		l := e.log(f.Log)
@@ -25,6 +28,11 @@ func (e *Engine) finished(ev Finished) {
 		l := e.log(f.Log)
 		l.copies--
 		e.copyFinished(l, ev.ID, f.Segment.Base, ev.Result)
+		if _, refused := ev.Result.(Abandoned); refused {
+			// It would only be refused again: a new attempt waits.
+			e.failed(l, failure{"copy", f.Segment.Base}, Failed{Reason: tier.Reason{
+				Code: tier.CodeTierEpoch, Text: "the ledger refused the copy, and it was abandoned"}})
+		}
 		l.settle(f.Segment.Base)
 		e.evaluate(l)
 	case Resolve:
@@ -57,40 +65,6 @@ func (e *Engine) finished(ev Finished) {
 		l.checking = false
 		e.checkpointFinished(l, f, ev.Result)
 		e.evaluate(l)
-	case ChangeTier:
-		e.changeFinished(e.table(f.Table), f, ev.Result)
-		e.evaluateTable(f.Table)
-	case OpenEpoch:
-		l := e.log(f.Log)
-		l.opening = false
-		e.openFinished(l, ev.Result)
-		if _, ok := ev.Result.(Opened); ok {
-			l.reopened = true
-			l.reindex(l.local)
-		}
-		e.evaluate(l)
-	case MoveStart:
-		l := e.log(f.Log)
-		l.moving = false
-		e.moveFinished(l, failure{effect: "move_start"}, ev.Result)
-		e.evaluate(l)
-	case Expire:
-		l := e.log(f.Log)
-		l.expiring = false
-		e.table(f.Log.Table).deleting = false
-		e.deletes--
-		e.moveFinished(l, failure{effect: "expire"}, ev.Result)
-		e.evaluate(l)
-	case Remove:
-		l := e.log(f.Log)
-		e.removeFinished(l, ev.Result)
-		e.evaluate(l)
-	case Clear:
-		l := e.log(f.Log)
-		e.clearFinished(l, f, ev.Result)
-		e.evaluate(l)
-	case Sweep:
-		e.sweepFinished(ev.Result)
 	case Pause:
 		t := e.table(f.Table)
 		t.pausing = false
@@ -155,4 +129,48 @@ func (e *Engine) checkpointFinished(l *logIndex, f Checkpoint, res Result) {
 	case Failed:
 		e.failed(l, failure{effect: "checkpoint"}, res)
 	}
+}
+
+// remoteFinished takes over the result of an effect on a table's tiering or on remote data; false
+// if it is of another kind.
+func (e *Engine) remoteFinished(f Effect, res Result) bool {
+	switch f := f.(type) {
+	case ChangeTier:
+		e.changeFinished(e.table(f.Table), f, res)
+		e.evaluateTable(f.Table)
+	case OpenEpoch:
+		l := e.log(f.Log)
+		l.opening = false
+		e.openFinished(l, res)
+		if _, ok := res.(Opened); ok {
+			l.reopened = true
+			l.reindex(l.local)
+		}
+		e.evaluate(l)
+	case MoveStart:
+		l := e.log(f.Log)
+		l.moving = false
+		e.moveFinished(l, failure{effect: "move_start"}, res)
+		e.evaluate(l)
+	case Expire:
+		l := e.log(f.Log)
+		l.expiring = false
+		e.table(f.Log.Table).deleting = false
+		e.deletes--
+		e.moveFinished(l, failure{effect: "expire"}, res)
+		e.evaluate(l)
+	case Remove:
+		l := e.log(f.Log)
+		e.removeFinished(l, res)
+		e.evaluate(l)
+	case Clear:
+		l := e.log(f.Log)
+		e.clearFinished(l, f, res)
+		e.evaluate(l)
+	case Sweep:
+		e.sweepFinished(res)
+	default:
+		return false
+	}
+	return true
 }

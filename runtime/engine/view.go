@@ -116,8 +116,8 @@ func (l *logIndex) localExtent() (all, lag Extent, oldest tier.Time) {
 	return all, lag, oldest
 }
 
-// tiers reports whether the log is one that is to be copied at all, also while trouble keeps it from
-// being so.
+// tiers reports whether the log is one that is to be copied at all, also while trouble keeps it
+// from being so.
 func (l *logIndex) tiers(t *tableIndex) bool {
 	return t.state.State == tier.Enabled && (l.block == nil || !resting(l.block.Code))
 }
@@ -183,12 +183,23 @@ func (l *logIndex) alarms() []tier.Reason {
 	}
 	if l.kept != nil {
 		for _, r := range l.kept.Reasons {
-			if r.Code == tier.CodePolicyError || r.Code == tier.CodeStoreLost {
+			if alarming(r.Code) {
 				out = append(out, r)
 			}
 		}
 	}
 	return out
+}
+
+// alarming reports whether a segment that stays for this reason wants an operator.
+func alarming(c tier.Code) bool {
+	switch c {
+	case tier.CodePolicyError, tier.CodeStoreLost, tier.CodeStoreError, tier.CodeNotProved,
+		tier.CodeUnreadable, tier.CodeSourceUnread, tier.CodeUnknownOutcome, tier.CodeRetry,
+		tier.CodeAudit, tier.CodeBelowStart, tier.CodeLineage:
+		return true
+	}
+	return false
 }
 
 // waiting lists what is not done yet and why, for the oldest segment of each kind.

@@ -167,8 +167,8 @@ func (x *Executor) deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy,
 }
 
 // hashOf is the hash of the local log file of a segment that has no copy, for the audit record.
-func hashOf(ctx context.Context, src Source, log tier.LogID, seg gate.SegmentFacts) (sum tier.SHA256,
-	err error) {
+func hashOf(ctx context.Context, src Source, log tier.LogID, seg gate.SegmentFacts) (
+	sum tier.SHA256, err error) {
 	name, err := src.LogFile(ctx, log, seg.Range.Base)
 	if err != nil {
 		return sum, err

@@ -63,12 +63,13 @@ type Executor struct {
 
 	mu       sync.Mutex
 	attempts map[engine.EffectID]tier.Attempt // under way by now
+	seen     map[tier.LogID]bool              // logs whose manifest knew no more than the ledger
 	left     map[tier.LogID][]tier.Intent     // of before the start, and not resolved yet
 }
 
 // New returns an executor.
 func New(c Config) *Executor {
-	return &Executor{c: c, attempts: map[engine.EffectID]tier.Attempt{},
+	return &Executor{c: c, attempts: map[engine.EffectID]tier.Attempt{}, seen: map[tier.LogID]bool{},
 		left: map[tier.LogID][]tier.Intent{}}
 }
 

@@ -148,7 +148,7 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 	if p.Identity != tier.Yes || p.Recorded != tier.Yes {
 		return cp, nil
 	}
-	x.proveStore(ctx, p, log, cp)
+	x.proveStore(ctx, src, p, log, cp)
 	return cp, nil
 }
 
@@ -198,7 +198,8 @@ func (x *Executor) identical(ctx context.Context, src Source, facts *gate.Facts,
 }
 
 // proveStore reads the manifest entry and looks at each object.
-func (x *Executor) proveStore(ctx context.Context, p *gate.Proof, log tier.LogID, cp tier.Copy) {
+func (x *Executor) proveStore(ctx context.Context, src Source, p *gate.Proof, log tier.LogID,
+	cp tier.Copy) {
 	fact, err := x.c.Store.Fact(ctx, log, cp.Position, cp.Attempt)
 	switch {
 	case errors.Is(err, ErrVanished) || errors.Is(err, ErrDamaged):
@@ -216,7 +217,7 @@ func (x *Executor) proveStore(ctx context.Context, p *gate.Proof, log tier.LogID
 	p.Lineage = tier.TruthOf(sameLineage(fact.Add.Content.Lineage, cp.Content.Lineage))
 	a := tier.Attempt{ID: cp.Attempt, Epoch: cp.Epoch, Range: cp.Content.Range}
 	for _, file := range cp.Content.Files {
-		err := x.c.Store.StatFile(ctx, objectKey(log, a, file.Name), file.Size)
+		err := x.readBack(ctx, src, log, objectKey(log, a, file.Name), file.FileDigest)
 		switch {
 		case errors.Is(err, ErrVanished) || errors.Is(err, ErrDamaged):
 			p.Objects, p.Objection = tier.No, err.Error()
@@ -227,6 +228,22 @@ func (x *Executor) proveStore(ctx context.Context, p *gate.Proof, log tier.LogID
 		}
 	}
 	p.Objects = tier.Yes
+}
+
+// readBack looks at a stored object once more, as closely as copy.verify says: what was verified
+// when it was copied may have been altered since.
+func (x *Executor) readBack(ctx context.Context, src Source, log tier.LogID, key tier.ObjectKey,
+	d tier.FileDigest) (err error) {
+	mode := x.c.Generation().Verify
+	if mode != tier.VerifySample {
+		return x.c.Store.VerifyFile(ctx, key, d, mode, nil)
+	}
+	r, err := src.Open(ctx, log, d.Name)
+	if err != nil {
+		return fmt.Errorf("open %s %s: %v", log, d.Name, err) // says nothing of the store
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return x.c.Store.VerifyFile(ctx, key, d, mode, r)
 }
 
 func sameLineage(a, b []tier.EpochStart) bool {

@@ -77,8 +77,8 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 }
 
 // sweep looks at every object under the ledger's id and removes those that nothing names: no copy,
-// attempt or tombstone the files of an attempt, and no manifest entry or checkpoint that a later
-// checkpoint does not stand for. Durable sub-steps for each: audit record, DELETE, audit outcome.
+// attempt or tombstone the files of an attempt or its manifest entry, and no checkpoint that a
+// later one does not stand for. Durable sub-steps for each: audit record, DELETE, audit outcome.
 func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 	g := x.c.Generation()
 	var done engine.Swept
@@ -87,7 +87,7 @@ func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 		state, known := x.c.Ledger.Log(o.Log)
 		if o.Entry && known && o.Position >= state.Next && done.Stale == nil {
 			done.Stale = &tier.Reason{Code: tier.CodeLedgerStale, Text: fmt.Sprintf(
-				"%s is at a position that the ledger never handed out: run tierd rebuild", o.Key)}
+				"%s is at a position that the ledger never handed out: the ledger is an older one", o.Key)}
 		}
 		live, err := x.live(o, state, known)
 		if err == nil && !live {
@@ -141,9 +141,7 @@ func (x *Executor) live(o tier.StoredObject, s tier.LogState, known bool) (bool,
 		return above >= len(s.Checkpoints) ||
 			o.Block >= s.Checkpoints[above]*tier.CheckpointRadix, nil
 	case o.Entry:
-		if len(s.Checkpoints) > 0 && uint64(o.Position) < s.Checkpoints[0]*tier.CheckpointRadix {
-			return false, nil
-		}
+		// Also where a checkpoint stands for it: a local deletion is proved by the entry itself.
 		if o.Attempt == (tier.AttemptID{}) {
 			return true, nil // a start, a hole, an epoch: small, and part of the record
 		}

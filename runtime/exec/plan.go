@@ -16,8 +16,8 @@ type Planned struct {
 	Verdict gate.Verdict
 }
 
-// PlanLocal asks what a deletion of the candidates would be asked, in order, each as if those before
-// it were gone, up to the first that stays. It deletes nothing.
+// PlanLocal asks what a deletion of the candidates would be asked, in order, each as if those
+// before it were gone, up to the first that stays. It deletes nothing.
 func (x *Executor) PlanLocal(ctx context.Context, f engine.Delete) ([]Planned, error) {
 	src, err := x.source(f.Source)
 	if err != nil {

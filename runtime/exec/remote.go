@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tierd/tierd/policies/gate"
@@ -48,7 +49,6 @@ func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Re
 
 func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) (
 	engine.Result, error) {
-	before, _ := x.c.Ledger.Log(log)
 	pos, err := x.append(ctx, m)
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeRetry, "%v", err), nil
@@ -59,7 +59,7 @@ func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) 
 	state, _ := x.c.Ledger.Log(log)
 	done := engine.Moved{Start: m.Start, Expired: m.Expired, Cause: m.Cause, At: m.At,
 		Position: pos, Next: state.Next, Window: m.Window, Published: true}
-	if state.Next == before.Next {
+	if !slices.Contains(state.Unpublished, pos) {
 		return done, nil // the start was there already, and said
 	}
 	r, err := x.publishFact(ctx, log, pos)
@@ -71,8 +71,8 @@ func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) 
 	return done, nil
 }
 
-// expire asks about the oldest remote segments in order, and moves the start over those that may go.
-// Durable sub-steps: StartMoved, the manifest entry, Published.
+// expire asks about the oldest remote segments in order, and moves the start over those that may
+// go. Durable sub-steps: StartMoved, the manifest entry, Published.
 func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, error) {
 	g := x.c.Generation()
 	state, _ := x.c.Ledger.Log(f.Log)
@@ -157,7 +157,8 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 	return facts, cp, nil
 }
 
-// localDelete is how local segments of the log are deleted; never where its source is not configured.
+// localDelete is how local segments of the log are deleted; never where its source is not
+// configured.
 func (x *Executor) localDelete(s tier.LogState) tier.LocalDelete {
 	if src := x.c.Source(s.Source); src != nil {
 		return src.LocalDelete()
@@ -190,16 +191,17 @@ func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.
 	return below, below
 }
 
-// ledgerKnows lists the log's manifest: an entry at a position that the ledger never handed out says
-// that the ledger is older than the manifest.
-func (x *Executor) ledgerKnows(ctx context.Context, log tier.LogID, s tier.LogState) (tier.Truth, string) {
+// ledgerKnows lists the log's manifest: an entry at a position that the ledger never handed out
+// says that the ledger is older than the manifest.
+func (x *Executor) ledgerKnows(ctx context.Context, log tier.LogID, s tier.LogState) (
+	tier.Truth, string) {
 	newest, found, err := x.c.Store.NewestEntry(ctx, log)
 	switch {
 	case err != nil:
 		return tier.Unknown, err.Error()
 	case found && newest >= s.Next:
 		return tier.No, fmt.Sprintf("the manifest of %s has an entry at position %d, the ledger's next "+
-			"one is %d: run tierd rebuild", log, newest, s.Next)
+			"one is %d: the ledger is an older one", log, newest, s.Next)
 	}
 	return tier.Yes, ""
 }
@@ -234,7 +236,8 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 	return done, nil
 }
 
-// recordRemoved makes the ledger forget the copy. That it did so already, for a call that was given up
+// recordRemoved makes the ledger forget the copy. That it did so already, for a call that was given
+// up
 // and came first, is no mistake; that it still takes the copy for part of the log ends the process.
 func (x *Executor) recordRemoved(ctx context.Context, log tier.LogID, pos tier.Position) error {
 	_, err := x.append(ctx, tier.CopyRemoved{Log: log, Position: pos, At: x.c.Now()})

@@ -9,6 +9,6 @@
 //   - is not older than its limit. The age is that of its modification time, which must not lie in
 //     the future either.
 //
-// Otherwise the fact is not known, with a reason; nothing of an earlier content is used. A JSON file
-// that is cut off is never whole, while a YAML file may be: write to another name and rename.
+// Otherwise the fact is not known, with a reason; nothing of an earlier content is used. A JSON
+// file that is cut off is never whole, while a YAML file may be: write to another name and rename.
 package facts

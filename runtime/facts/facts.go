@@ -53,8 +53,8 @@ func New(files []File, convert func(document any) (any, error)) *Set {
 }
 
 // Load reads every file afresh. changed reports whether a fact has another value than after the
-// last Load, or is known now and was not, or the reverse: what was decided may be decided otherwise.
-// tolerance is how far in the future a modification time may lie.
+// last Load, or is known now and was not, or the reverse: what was decided may be decided
+// otherwise. tolerance is how far in the future a modification time may lie.
 func (s *Set) Load(now, tolerance tier.Time) (changed bool) {
 	s.load.Lock()
 	defer s.load.Unlock()

@@ -182,6 +182,9 @@ func (i *instance) refuel(units int64) {
 // call calls f with the first params of i.args, which take its result.
 func (i *instance) call(f api.Function, params int, name string) *Fault {
 	err := f.CallWithStack(i.ctx, i.args[:max(params, 1)])
+	if len(i.partial) > 0 {
+		i.output([]byte{'\n'}) // a line that the plugin did not end
+	}
 	if err == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"testing"
@@ -153,6 +154,67 @@ func FuzzAnswer(f *testing.F) {
 		w.Close()
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// floats reports whether the code may compute with floats, or merely holds a byte that begins such
+// an instruction. The bits of what is not a number are for engines to choose.
+func floats(code []byte) bool {
+	return bytes.ContainsAny(code, "\x43\x44\x2a\x2b") ||
+		slices.ContainsFunc(code, func(b byte) bool { return b >= 0xb2 && b <= 0xbf })
+}
+
+// FuzzCode: the compiler and the interpreter give the same answer to the same batch, end in the
+// same way, and use the same fuel, whatever tierd_select does.
+func FuzzCode(f *testing.F) {
+	f.Add(asm.Code(usualChoice()...))
+	f.Add(asm.Code(forever(asm.I32Const(1), asm.MemoryGrow, 0, asm.Drop)...))
+	f.Add(asm.Code(forever(asm.I32Const(8), asm.I32Const(0), asm.I32Const(99),
+		asm.Prefixed(10, 0, 0))...))
+	f.Add(asm.Code(asm.LocalGet(0), asm.LocalGet(1), asm.Call(0))) // recursion
+	f.Add(asm.Code(asm.Block(asm.Empty), asm.Block(asm.Empty), asm.LocalGet(1), asm.BrTable(0, 1),
+		asm.End, asm.I64Const(7), asm.Return, asm.End, asm.LocalGet(0), asm.I64Load(64)))
+	f.Add(asm.Code(asm.I32Const(outputAt), asm.LocalGet(0), asm.I64Load(176), asm.I64Store(0),
+		asm.LocalGet(1), asm.If(asm.I64), asm.I64Const(outputAt<<32|54), asm.Else, asm.I64Const(1),
+		asm.End))
+	f.Fuzz(func(t *testing.T, code []byte) {
+		if floats(code) {
+			return
+		}
+		g := &guest{}
+		g.ExportFunc("tierd_select", g.Func(asm.Types(asm.I32, asm.I32), asm.Types(asm.I64),
+			asm.Types(asm.I32, asm.I64), code))
+		g.withoutSelect = true
+		wasm := g.build()
+		type outcome struct {
+			kinds  string
+			fuel   uint64
+			scores string
+		}
+		var seen []outcome
+		for _, e := range []Engine{EngineCompiler, EngineInterpreter} {
+			s, err := Load([]Spec{spec("p", wasm)}, Options{Limits: quick, Engine: e})
+			if err != nil {
+				return
+			}
+			i, fault := s.codes[0].newInstance(nil, 0, newLogger(quick))
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			scores, _, fault := i.ask(batch(4, 2), 6)
+			o := outcome{fuel: i.fuel.Get(), scores: string(scores)}
+			if fault != nil {
+				o.kinds = string(fault.Kind)
+			}
+			seen = append(seen, o)
+			i.close()
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if seen[0] != seen[1] {
+			t.Errorf("the compiler gives %+v, the interpreter %+v", seen[0], seen[1])
 		}
 	})
 }

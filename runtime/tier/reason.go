@@ -9,7 +9,8 @@ const (
 	CodeHighWatermark  Code = "high-watermark"      // not yet on every replica
 	CodeRecoveryPoint  Code = "recovery-point"      // not yet fsynced by the source
 	CodeNotCopied      Code = "not-copied"          // no finished copy of it
-	CodeNotProved      Code = "not-proved"          // a copy is recorded, but could not be shown again now
+	CodeNotProved      Code = "not-proved"          // a copy is recorded, and could not be shown
+	CodeBelowStart     Code = "below-start"         // it came after its log was first seen
 	CodeChanged        Code = "changed"             // its content is no longer what was copied
 	CodePrefixBlocked  Code = "prefix-blocked"      // an older segment has to go first
 	CodeLocalTTL       Code = "local-ttl"           // table.log.local-ttl
@@ -27,7 +28,7 @@ const (
 	CodeBrake          Code = "brake"               // limits.max_delete_* reached
 	CodePaused         Code = "paused"              // by the pause file or the brake
 	CodeNoDelete       Code = "no-delete"           // started with --no-delete
-	CodePolicyAge      Code = "policy-age"          // the policies are older than policies.max_policy_age
+	CodePolicyAge      Code = "policy-age"          // older than policies.max_policy_age
 	CodeLocalDelete    Code = "local-delete"        // the source's local_delete is never
 	CodeSourceVanished Code = "source-vanished"     // the source's directory is gone or empty
 	CodeSourceUnread   Code = "source-unread"       // the source could not be read whole
@@ -52,7 +53,7 @@ const (
 	CodeIndexMismatch  Code = "index-mismatch"      // an index does not fit its log
 	CodeLineage        Code = "lineage"             // leader epochs disagree with what was copied
 	CodeRetry          Code = "retry"               // tried again later
-	CodeFrozen         Code = "frozen"              // no configuration entry governs the table any more
+	CodeFrozen         Code = "frozen"              // no entry governs the table any more
 	CodeExpired        Code = "expired"             // it has left the log
 	CodeGrace          Code = "remote-delete-grace" // readers get time to finish
 	CodeLedgerStale    Code = "ledger-stale"        // manifests know more than it

@@ -109,8 +109,8 @@ type LossAccepted struct {
 }
 
 // TierChanged moves a table's tiering on: ENABLED -> DISABLING -> DISABLED -> ENABLED, and DISABLED
-// by retain -> DISABLING by delete. The ledger refuses every other step, and an epoch that is not one
-// more at DISABLING and ENABLED, and the same at DISABLED.
+// by retain -> DISABLING by delete. The ledger refuses every other step, and an epoch that is not
+// one more at DISABLING and ENABLED, and the same at DISABLED.
 //
 // From a DISABLING by delete on, the copies of the epoch prove nothing any more.
 type TierChanged struct {
@@ -122,7 +122,8 @@ type TierChanged struct {
 }
 
 // EpochOpened brings a log into its table's tier epoch after the table was enabled again. After
-// retain it goes on where the old one stopped: manifest, expired ranges and copied offset stay. After
+// retain it goes on where the old one stopped: manifest, expired ranges and copied offset stay.
+// After
 // delete (Fresh) nothing is taken over: start, copied offset and log start are Start, and what is
 // left of older epochs is only still to be removed. Start is the base of the first usable local
 // segment. It takes a position, for the manifest's "epoch" fact.
@@ -135,8 +136,8 @@ type EpochOpened struct {
 }
 
 // StartMoved advances tierd's own start of the readable log, before anything of what lies below is
-// removed. Expired are the ranges of the remote segments that go: they stay proof that these offsets
-// were once copied. The ledger refuses a start that goes back. It takes a position, for the
+// removed. Expired are the ranges of the remote segments that go: they stay proof that these
+// offsets were once copied. The ledger refuses a start that goes back. It takes a position, for the
 // manifest's "start" fact, which is published after.
 type StartMoved struct {
 	Log     LogID
@@ -174,8 +175,8 @@ type TombstoneCleared struct {
 }
 
 // Diverged says that the source shows another leader epoch from Offset on than what was copied: the
-// copied offset goes down to Offset, copies above it are clipped there. It takes a position, for the
-// manifest's "clip" fact.
+// copied offset goes down to Offset, copies above it are clipped there. It takes a position, for
+// the manifest's "clip" fact.
 type Diverged struct {
 	Log    LogID
 	Offset Offset
