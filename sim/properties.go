@@ -357,7 +357,8 @@ func (o *Oracle) monotone(l *ledgerLog) {
 func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 	id := l.state.Log
 	why := ""
-	if !leaves(t) && l.state.Epoch >= t.Fresh && !l.covered().Covers(tier.Range{Base: l.state.Start, Next: l.state.Copied}) {
+	below := tier.Range{Base: l.state.Start, Next: l.state.Copied}
+	if !leaves(t) && l.state.Epoch >= t.Fresh && !l.covered().Covers(below) {
 		why = "of what lies below it something was never copied"
 	}
 	for _, fact := range l.facts {

@@ -104,8 +104,8 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 			return
 		}
 	}
-	o.violate(StartFirst, "%s is removed, and the start was not moved over it, in ledger and manifest, "+
-		"at least %s ago", key, o.w.Config.Grace)
+	o.violate(StartFirst, "%s is removed, and the start was not moved over it, in ledger and "+
+		"manifest, at least %s ago", key, o.w.Config.Grace)
 }
 
 // stray notes an object that nobody of this ledger put into the store.
