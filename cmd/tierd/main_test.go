@@ -26,11 +26,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exit": exit},
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("XDG_RUNTIME_DIR", env.WorkDir)
-			return nil
-		},
+		Setup:               shortSocket,
 	})
+}
+
+// shortSocket gives a script a directory for sockets of its own.
+func shortSocket(env *testscript.Env) error {
+	env.Setenv("XDG_RUNTIME_DIR", env.WorkDir)
+	return nil
 }
 
 func exit(ts *testscript.TestScript, neg bool, args []string) {
