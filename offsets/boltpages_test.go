@@ -117,7 +117,9 @@ func TestPages(t *testing.T) {
 			binary.NativeEndian.PutUint16(f.b[f.at(f.branch)+10:], 0)
 		}},
 		{"a page takes its neighbour in", "is in use twice", func(f *pageFile) {
-			binary.NativeEndian.PutUint32(f.b[f.at(f.freelist-1)+12:], 1)
+			first := min(f.leaf, f.branch, f.freelist)
+			last := max(f.leaf, f.branch, f.freelist)
+			binary.NativeEndian.PutUint32(f.b[f.at(first)+12:], uint32(last-first))
 		}},
 		{"a page is called by another number", "says that it is page", func(f *pageFile) {
 			f.put64(f.at(f.leaf), f.leaf+1)

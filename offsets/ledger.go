@@ -108,7 +108,7 @@ var errClosed = errors.New("closed")
 func (l *Ledger) Close() error {
 	l.leading <- struct{}{}
 	defer func() { <-l.leading }()
-	l.fail(errClosed)
+	_ = l.fail(errClosed) // from here on it is everyone's answer
 	return l.medium.Close()
 }
 

@@ -36,7 +36,7 @@ type server struct {
 
 // serve listens, answers from b until ctx ends, and lets requests under way finish. It is a
 // daemon.Serve.
-func (s *server) serve(ctx context.Context, b api.Backend) error {
+func (s *server) serve(ctx context.Context, b api.Backend, listening func()) error {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry})
 	handler := api.Handler(b, metrics)
 	listener, err := api.Listen(s.socket)
@@ -56,6 +56,7 @@ func (s *server) serve(ctx context.Context, b api.Backend) error {
 			return web.Serve(tcp, x, flags, slog.New(slog.DiscardHandler))
 		})
 	}
+	listening()
 	return g.Wait()
 }
 

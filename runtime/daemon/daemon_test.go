@@ -111,7 +111,8 @@ func (s *site) once(opts Options) (*Report, error) {
 }
 
 // quietly serves nobody.
-func quietly(ctx context.Context, _ api.Backend) error {
+func quietly(ctx context.Context, _ api.Backend, listening func()) error {
+	listening()
 	<-ctx.Done()
 	return nil
 }
@@ -129,7 +130,8 @@ func (s *site) run(opts Options) *running {
 	asked := make(chan api.Backend, 1)
 	done := make(chan error, 1)
 	go func() {
-		done <- Run(ctx, opts, func(ctx context.Context, b api.Backend) error {
+		done <- Run(ctx, opts, func(ctx context.Context, b api.Backend, listening func()) error {
+			listening()
 			asked <- b
 			<-ctx.Done()
 			return nil

@@ -46,7 +46,7 @@ func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Se
 	serveCtx, served := context.WithCancel(gctx)
 	defer served()
 	g.Go(func() error { return d.watchFatal(serveCtx) })
-	g.Go(func() error { return serve(serveCtx, d) })
+	g.Go(func() error { return serve(serveCtx, d, func() {}) })
 	g.Go(func() error {
 		defer served()
 		if err := d.begin(gctx, retryFor); err != nil {

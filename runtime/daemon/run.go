@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,8 +19,8 @@ import (
 // do not say.
 const stopPatience = 20 * time.Second
 
-// Serve makes a run reachable until ctx ends.
-type Serve func(ctx context.Context, b api.Backend) error
+// Serve makes a run reachable until ctx ends, and calls listening once it is.
+type Serve func(ctx context.Context, b api.Backend, listening func()) error
 
 // Run runs tierd until ctx ends or something makes it unsafe to go on. serve runs beside it, with
 // the backend to answer from; it returns when its context ends. reload is a signal to load the
@@ -35,7 +36,8 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 	d.work = work
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.watchFatal(ctx) })
-	g.Go(func() error { return serve(ctx, d) })
+	listening := make(chan struct{})
+	g.Go(func() error { return serve(ctx, d, sync.OnceFunc(func() { close(listening) })) })
 	g.Go(func() error { return d.reloads(ctx, reload) })
 	g.Go(func() error {
 		err := d.begin(ctx, 0)
@@ -47,6 +49,11 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 		}
 		if err != nil {
 			return err
+		}
+		select {
+		case <-listening:
+		case <-ctx.Done():
+			return nil
 		}
 		d.ready.Store(true)
 		d.log.Info("ready", "ledger", d.ledger.ID(), "sources", len(d.sources))

@@ -21,7 +21,7 @@ import (
 const tempDir = ".tierd-tmp"
 
 var (
-	errKey     = errors.New("want steps separated by single slashes, none of them . or ..")
+	errKey     = errors.New("want steps separated by single slashes, and no step of dots alone")
 	errTempKey = errors.New("keys that begin with " + tempDir + "/ are reserved")
 )
 
