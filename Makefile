@@ -28,11 +28,11 @@ build: ## compile everything; the commands go to bin/
 	$(GO) build -o bin/ ./cmd/...
 
 test: ## run all tests
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 race: ## run the tests with the race detector (needs a C compiler)
 	@set -e; all=$$($(GO) list ./...); sdk=$$($(GO) list $(SDK)); \
-	CGO_ENABLED=1 $(GO) test -race $$(echo "$$all" | grep -vxF "$$sdk")
+	CGO_ENABLED=1 $(GO) test -race -timeout 40m $$(echo "$$all" | grep -vxF "$$sdk")
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@set -e; \
