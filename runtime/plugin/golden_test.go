@@ -109,7 +109,7 @@ func TestGoRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mood, want := range map[string]string{
-		"print":      "log: hello from standard output\nlog: hello from standard error\na/0",
+		"print":      "output\nlog: hello from standard error\nlog: and a line without an end\na/0",
 		"panic":      "fault trap: unreachable in runtime.abort < runtime.fatalpanic < ",
 		"bounds":     "it logged: panic: runtime error: index out of range [1] with length 1",
 		"exit":       "fault trap: it exited with code 3",

@@ -44,6 +44,7 @@ func (m *moody) Select(b *tierd.Batch, out *tierd.Choices) {
 	case "print":
 		fmt.Println("hello from standard output")
 		fmt.Fprintln(os.Stderr, "hello from standard error")
+		fmt.Print("and a line without an end")
 	case "panic":
 		panic("a bad day")
 	case "bounds":
