@@ -11,6 +11,7 @@ import (
 // them as non-deterministic, or that need a word on what to use instead: they depend on more than
 // their arguments, or reach for the network or for files.
 var unavailable = map[string]string{
+	"bits.lsh":               "one call can need more memory than there is; multiply instead",
 	"http.send":              "policies cannot use the network; put the facts into a data file",
 	"io.jwt.decode_verify":   "it depends on the clock",
 	"io.jwt.encode_sign":     "it is not deterministic",

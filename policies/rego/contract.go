@@ -144,6 +144,33 @@ func checkNames(c *ast.Compiler, errs *Errors) {
 	}
 }
 
+// checkSplit checks that no rule but an answer stands in two files of one package. Rego would join
+// them: two people who happened upon the same name for a package, and for a helper such as exempt,
+// would each exempt what the other does.
+func checkSplit(modules map[string]*ast.Module, errs *Errors) {
+	type where struct {
+		path string
+		line int
+	}
+	first := map[string]where{} // by package and rule
+	for _, path := range paths(modules) {
+		for _, r := range modules[path].Rules {
+			name := ruleName(r)
+			if slices.Contains(answers, name) {
+				continue
+			}
+			key := modules[path].Package.Path.Append(ast.StringTerm(name)).String()
+			if w, taken := first[key]; !taken {
+				first[key] = where{path, r.Location.Row}
+			} else if w.path != path {
+				errs.add(r.Head.Location, "%s stands in %s:%d too, in the same package, and both "+
+					"would count: give one package another name, or the rule one place", name,
+					w.path, w.line)
+			}
+		}
+	}
+}
+
 // meantAnswer is the answer that a rule of this name was likely meant to be; "" if none.
 func meantAnswer(name string) string {
 	if name == "" || slices.Contains(answers, name) {

@@ -80,6 +80,7 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 			checkModule(m, &errs)
 		}
 	}
+	checkSplit(parsed, &errs)
 	schema, schemas := schemaFor(opts.Facts)
 	compiler := compile(parsed, schemas)
 	if !slices.ContainsFunc(compiler.Errors, notOfTypes) {
