@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestPoliciesPage does what docs/policies.md tells a new user to do, in order: each block of sh must
-// print what the block of text behind it shows, or nothing where there is none.
+// TestPoliciesPage does what docs/policies.md tells a new user to do, in order: each block of sh
+// must print what the block of text behind it shows, or nothing where there is none.
 func TestPoliciesPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/policies.md")
@@ -40,8 +40,8 @@ func TestPoliciesPage(t *testing.T) {
 		}
 		steps++
 		fmt.Fprintf(&script, "exec sh ../step%d.sh\ncmp stdout ../want%d\n", steps, steps)
-		fmt.Fprintf(&files, "-- step%d.sh --\nexec 2>&1\n%s\ntrue\n-- want%d --\n%s", steps, commands, steps,
-			want)
+		fmt.Fprintf(&files, "-- step%d.sh --\nexec 2>&1\n%s\ntrue\n-- want%d --\n%s",
+			steps, commands, steps, want)
 	}
 	if steps < 8 {
 		t.Fatalf("only %d steps", steps)
