@@ -56,7 +56,25 @@ func start(t *testing.T, s Settings) *rig {
 func (r *rig) step(ev Event) []Effect {
 	out := r.e.Step(r.now, ev)
 	r.open = append(r.open, out...)
+	r.sums()
 	return out
+}
+
+// sums checks what an engine keeps instead of going through all segments.
+func (r *rig) sums() {
+	r.t.Helper()
+	for _, l := range r.e.order {
+		if got, want := *l.summed(), l.sumUp(); got != want {
+			r.t.Fatalf("the copies of %s come to %+v, not %+v", l.id, want, got)
+		}
+		bytes := int64(0)
+		for i := range l.local {
+			bytes += l.local[i].Bytes
+		}
+		if l.localBytes != bytes {
+			r.t.Fatalf("the local segments of %s have %d bytes, not %d", l.id, bytes, l.localBytes)
+		}
+	}
 }
 
 func (r *rig) after(d time.Duration) []Effect {

@@ -174,6 +174,7 @@ func (e *Engine) restore(ev Restored) {
 	l.source = ev.State.Source
 	l.remote = slices.Clone(ev.Copies)
 	slices.SortFunc(l.remote, compareRemote)
+	l.sum.holds = false
 	l.attempts = slices.Clone(ev.Attempts)
 	l.tombstones = slices.Clone(ev.Tombstones)
 }

@@ -42,6 +42,7 @@ type logIndex struct {
 	states      []segmentState
 	cursor      int           // every segment below it is copied
 	remote      []tier.Remote // ascending by base, then position
+	sum         remoteSum     // of remote; summed says whether it holds
 
 	opened  bool // the ledger knows it
 	opening bool
@@ -239,7 +240,54 @@ func (l *logIndex) addRemote(r tier.Remote) {
 	i, found := slices.BinarySearchFunc(l.remote, r, compareRemote)
 	if found {
 		l.remote[i] = r
+		l.sum.holds = false
 		return
 	}
+	l.summed()
 	l.remote = slices.Insert(l.remote, i, r)
+	if i > 0 && l.remote[i-1].Base == r.Base || i+1 < len(l.remote) && l.remote[i+1].Base == r.Base {
+		l.sum.holds = false // one of them no longer counts
+		return
+	}
+	l.sum.add(l, &r)
+}
+
+// remoteSum is what the copies of a log come to. A log may have very many, and is decided anew with
+// each of them, so nothing that is decided may go through all.
+type remoteSum struct {
+	holds bool // but where fresh or logStart are not those of the log any more
+	fresh tier.TierEpoch
+	start tier.Offset
+
+	inLog Extent // of the copies that are part of the log, each offset range once
+	past  bool   // there are copies of epochs that no longer count
+}
+
+func (s *remoteSum) add(l *logIndex, r *tier.Remote) {
+	if l.counts(r) {
+		s.inLog.add(r.Range, r.Bytes)
+	}
+	s.past = s.past || r.Epoch < l.state.Fresh
+}
+
+// summed brings the sum up to date.
+func (l *logIndex) summed() *remoteSum {
+	if s := &l.sum; !s.holds || s.fresh != l.state.Fresh || s.start != l.state.LogStart {
+		l.sum = l.sumUp()
+	}
+	return &l.sum
+}
+
+// sumUp goes through all copies: of those with the same base the newest counts.
+func (l *logIndex) sumUp() remoteSum {
+	s := remoteSum{holds: true, fresh: l.state.Fresh, start: l.state.LogStart}
+	for i := range l.remote {
+		r := &l.remote[i]
+		if i+1 < len(l.remote) && l.remote[i+1].Base == r.Base {
+			s.past = s.past || r.Epoch < l.state.Fresh
+			continue
+		}
+		s.add(l, r)
+	}
+	return s
 }

@@ -193,6 +193,9 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 	}
 	for i := range l.remote {
 		r := &l.remote[i]
+		if r.Base >= l.state.LogStart && !l.leaves(t) && !l.summed().past {
+			break // it is part of the log, and so are all behind it
+		}
 		if !e.goes(l, t, r) {
 			continue
 		}
@@ -347,6 +350,7 @@ func (e *Engine) removeFinished(l *logIndex, res Result) {
 		l.remote = slices.DeleteFunc(l.remote, func(r tier.Remote) bool {
 			return slices.Contains(res.Positions, r.Position)
 		})
+		l.sum.holds = false
 		for _, p := range res.Positions {
 			delete(l.denied, p)
 		}

@@ -127,16 +127,9 @@ func resting(c tier.Code) bool {
 	return c == tier.CodeCompacted || c == tier.CodeTieringDisabled || c == tier.CodeFrozen
 }
 
-// remoteExtent counts every offset range once: of copies with the same base the newest counts.
+// remoteExtent is what of the log is in the store.
 func (l *logIndex) remoteExtent() Extent {
-	var x Extent
-	for i := range l.remote {
-		newer := i+1 < len(l.remote) && l.remote[i+1].Base == l.remote[i].Base
-		if newer || !l.counts(&l.remote[i]) {
-			continue
-		}
-		x.add(l.remote[i].Range, l.remote[i].Bytes)
-	}
+	x := l.summed().inLog
 	if x.Segments == 0 && l.opened {
 		x.Range = tier.Range{Base: l.state.Copied, Next: l.state.Copied}
 	}
