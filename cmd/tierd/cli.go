@@ -28,6 +28,7 @@ type cli struct {
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
 	Clock      clockCmd      `cmd:"" help:"Accept the clock after a step."`
+	Plugin     pluginCmd     `cmd:"" help:"Inspect, test and measure plugins; the daemon does not run them yet."`
 	Policy     policyCmd     `cmd:"" help:"Check, test and try out policies."`
 	Audit      auditCmd      `cmd:"" help:"Work with the deletion log."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -33,6 +34,11 @@ func TestScripts(t *testing.T) {
 // shortSocket gives a script a directory for sockets of its own.
 func shortSocket(env *testscript.Env) error {
 	env.Setenv("XDG_RUNTIME_DIR", env.WorkDir)
+	plugins, err := filepath.Abs("../../testdata/plugins")
+	if err != nil {
+		return err
+	}
+	env.Setenv("PLUGINS", plugins)
 	return nil
 }
 

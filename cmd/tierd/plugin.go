@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tierd/tierd/runtime/plugin"
+)
+
+// pluginCmd holds the commands for authors of plugins.
+type pluginCmd struct {
+	Inspect pluginInspectCmd `cmd:"" help:"Describe a module, and say what speaks against it."`
+	Test    pluginTestCmd    `cmd:"" help:"Run the golden cases of a plugin, in both engines, twice."`
+	Bench   pluginBenchCmd   `cmd:"" help:"Measure what a plugin costs."`
+	New     pluginNewCmd     `cmd:"" help:"Begin a plugin that builds and passes its test."`
+}
+
+// pluginInspectCmd describes a module.
+type pluginInspectCmd struct {
+	output
+	Module string `arg:"" help:"A .wasm file."`
+}
+
+// Help gives examples.
+func (c *pluginInspectCmd) Help() string {
+	return `Exit code: 0 if tierd would load the module, 1 if not.
+
+Example:
+
+	tierd plugin inspect hot_first.wasm -o json | jq -r .sha256`
+}
+
+// Run describes.
+func (c *pluginInspectCmd) Run(a *app) error {
+	wasm, err := plugin.ReadModule(c.Module)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	in := plugin.Inspect(wasm, plugin.Limits{})
+	err = c.print(a, in, func(p *page) {
+		p.line("sha256   %s", in.SHA256)
+		p.line("size     %s, %d functions, %d tables", humanBytes(int64(in.Bytes)), in.Funcs, in.Tables)
+		p.line("abi      %s", strings.Join(in.ABI, " "))
+		if m := in.Memory; m != nil {
+			p.line("memory   %d to %d pages of 64 KiB", m.PagesMin, m.PagesMax)
+		}
+		for _, x := range in.Imports {
+			p.line("import   %s %s %s", x.Kind, x.Name, x.Signature)
+		}
+		for _, x := range in.Exports {
+			p.line("export   %s %s %s", x.Kind, x.Name, x.Signature)
+		}
+		for _, text := range in.Problems {
+			p.alarm("refused: %s", text)
+		}
+	})
+	if err == nil && len(in.Problems) > 0 {
+		err = errCheck
+	}
+	return err
+}
+
+// pluginTestCmd runs golden cases.
+type pluginTestCmd struct {
+	Module  string   `arg:"" help:"A .wasm file."`
+	Cases   []string `arg:"" help:"Golden files."`
+	Rewrite bool     `help:"Write the answers that the plugin gives into the files."`
+}
+
+// Help gives examples.
+func (c *pluginTestCmd) Help() string {
+	return `Each case is run twice in the compiler and twice in the interpreter, and must give the
+written answer with the same fuel each time. docs/plugins.md describes the files.
+
+Exit code: 0 if all pass, 1 if not, 2 if a file is wrong.
+
+Example:
+
+	tierd plugin test hot_first.wasm cases/*.txt`
+}
+
+// Run tests.
+func (c *pluginTestCmd) Run(a *app) error {
+	wasm, err := plugin.ReadModule(c.Module)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	name := strings.TrimSuffix(filepath.Base(c.Module), filepath.Ext(c.Module))
+	g, err := plugin.NewGolden(wasm, plugin.GoldenOptions{Name: name})
+	if err != nil {
+		return usagef("%s: %v", c.Module, err)
+	}
+	passed, failed, err := c.run(a, g)
+	if cerr := g.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%d passed, %d failed\n", passed, failed); err != nil {
+		return err
+	}
+	if failed > 0 || passed == 0 {
+		return errCheck
+	}
+	return nil
+}
+
+// run runs all files; a file that has no case is no success.
+func (c *pluginTestCmd) run(a *app, g *plugin.Golden) (passed, failed int, err error) {
+	for _, file := range c.Cases {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return 0, 0, usagef("%v", err)
+		}
+		cases, rewritten, err := g.Run(file, string(text))
+		if err != nil {
+			return 0, 0, usagef("%v", err)
+		}
+		if len(cases) == 0 {
+			return 0, 0, usagef("%s: there is no case in it", file)
+		}
+		if c.Rewrite {
+			if err := os.WriteFile(file, []byte(rewritten), 0o644); err != nil {
+				return 0, 0, err
+			}
+			passed += len(cases)
+			continue
+		}
+		for _, x := range cases {
+			if x.Passed() {
+				passed++
+				continue
+			}
+			failed++
+			a.complain("%s:%d: want\n%sgot\n%s%s", x.File, x.Line, x.Want, x.Got, x.Differs)
+		}
+	}
+	return passed, failed, nil
+}
+
+// pluginBenchCmd measures a plugin.
+type pluginBenchCmd struct {
+	output
+	Module   string `arg:"" help:"A .wasm file."`
+	Segments int    `default:"10000" help:"Segments of a batch."`
+}
+
+// Run measures.
+func (c *pluginBenchCmd) Run(a *app) error {
+	wasm, err := plugin.ReadModule(c.Module)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	start := time.Now()
+	r, err := plugin.Bench(filepath.Base(c.Module), wasm, plugin.BenchOptions{
+		Segments: c.Segments, Clock: func() time.Duration { return time.Since(start) }})
+	if err != nil {
+		return usagef("%s: %v", c.Module, err)
+	}
+	return c.print(a, r, func(p *page) {
+		p.line("load         %s, first batch %s", r.Load, r.FirstBatch)
+		p.line("batch        %s of %d segments, %.1f ns a segment", r.Batch, r.Segments, r.PerSegment)
+		p.line("fuel         %.1f units a segment, %.1f%% of what a batch may use",
+			r.FuelPerSegment, 100*r.FuelShare)
+		p.line("memory       %s", humanBytes(int64(r.MemoryBytes)))
+	})
+}
+
+// pluginNewCmd begins a plugin.
+type pluginNewCmd struct {
+	Lang string `required:"" enum:"go,c,rust" help:"Language: ${enum}."`
+	Dir  string `arg:"" help:"Directory to make."`
+}
+
+// Help gives examples.
+func (c *pluginNewCmd) Help() string {
+	return `Makes a project that builds with make and passes its test.
+
+Example:
+
+	tierd plugin new --lang go hot-first && make -C hot-first test`
+}
+
+// Run makes the project.
+func (c *pluginNewCmd) Run(a *app) error {
+	files, err := plugin.New(c.Lang, c.Dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if _, err := fmt.Fprintln(a.stdout, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
