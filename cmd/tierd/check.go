@@ -12,9 +12,11 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/facts"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -31,10 +33,11 @@ type checkCmd struct {
 func (c *checkCmd) Help() string {
 	return `Reads the configuration, the policies and their data as one generation, as run and
 reload do, and prints everything that is wrong, each with its place. Then it looks whether each
-source can be read, and tries on the store what tierd needs of it, on an object of its own that it
-removes again: put, get, range, list and delete. The store's clock is compared with this machine's.
+source can be read and each fact is known, and tries on the store what tierd needs of it, on an object
+of its own that it removes again: put, get, range, list and delete. The store's clock is compared with
+this machine's.
 
-Exit code: 0 if all is well, 1 if a source or the store does not do what it should, 2 if a file is
+Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a file is
 wrong.
 
 Examples:
@@ -97,7 +100,7 @@ func printChecked(p *page, out checked) {
 	p.line("%s: ok", out.Config)
 }
 
-// reach looks at every source and at the store.
+// reach looks at every source and fact, and at the store.
 func (a *app) reach(cfg *config.Config) []reach {
 	var out []reach
 	add := func(what string, err error) {
@@ -111,10 +114,25 @@ func (a *app) reach(cfg *config.Config) []reach {
 	for _, s := range cfg.Sources {
 		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), readable(s.Path))
 	}
+	for _, f := range cfg.Facts {
+		add(fmt.Sprintf("fact %s (%s)", f.Name, f.Path), factKnown(f, cfg.Limits.ClockTolerance))
+	}
 	ctx, cancel := context.WithTimeout(a.ctx, reachTimeout)
 	defer cancel()
 	add("bucket ("+cfg.Bucket.Type+")", a.probe(ctx, cfg))
 	return out
+}
+
+// factKnown reports why a fact is not known now.
+func factKnown(f config.Fact, tolerance time.Duration) error {
+	now := tier.TimeOf(time.Now())
+	s := facts.New([]facts.File{{Name: f.Name, Path: f.Path, MaxAge: f.MaxAge}},
+		func(document any) (any, error) { return rego.NewFact(document) })
+	s.Load(now, tier.Time(tolerance))
+	if _, unknown := s.At(now, tier.Time(tolerance)); len(unknown) > 0 {
+		return errors.New(unknown[0].Why)
+	}
+	return nil
 }
 
 // probeOwner stands where the ledger's id does in the keys of tierd's objects.
