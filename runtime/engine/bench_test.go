@@ -40,8 +40,8 @@ func tracked(tb testing.TB, logs, segments int) *Engine {
 	return e
 }
 
-// BenchmarkIdlePass is what each interval brings where nothing is new and nothing is due: the end of
-// a scan of the whole source, and a Tick.
+// BenchmarkIdlePass is what each interval brings where nothing is new and nothing is due: the end
+// of a scan of the whole source, and a Tick.
 func BenchmarkIdlePass(b *testing.B) {
 	for _, segments := range []int{50, 100, 200} {
 		b.Run(fmt.Sprintf("logs=10000/segments=%d", 10_000*segments), func(b *testing.B) {
