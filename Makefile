@@ -49,9 +49,11 @@ KILLS ?= 200
 crash: ## kill the real command KILLS times (200) at random moments of its work
 	$(GO) test ./cmd/tierd -run '^TestKill$$' -count 1 -v -timeout 30m -args -kills $(KILLS)
 
-bench: ## run the benchmarks and print what they measure
-	$(GO) test -run '^$$' -bench . -benchmem \
-		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+BENCH ?=
+
+bench: ## measure what BENCHMARKS.md shows, in about ten minutes (BENCH=-json: as JSON)
+	@$(GO) build -o bin/ ./cmd/tierd
+	@$(GO) run ./internal/bench -tierd bin/tierd $(BENCH)
 
 lint: ## look for what the compiler lets pass: go.mod, gofmt, vet, staticcheck, errcheck
 	$(GO) mod tidy -diff
