@@ -63,6 +63,10 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	}
 	x.setAttempt(f.ID, &attempt)
 	defer x.setAttempt(f.ID, nil)
+	if err := ctx.Err(); err != nil {
+		// Whoever gave this call up a moment ago has not heard of the attempt: nobody else ends it.
+		return x.abandon(ctx, f.Log, attempt, err.Error())
+	}
 	if err := x.upload(ctx, src, f.Log, attempt, content); err != nil {
 		r := classify(err, tier.CodeStoreError)
 		return engine.Failed{Reason: r, Attempt: &attempt}, nil

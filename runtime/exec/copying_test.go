@@ -429,6 +429,34 @@ func TestAHoleIsLookedForAgain(t *testing.T) {
 	})
 }
 
+// A hole may be on record already, by a call that was given up while it asked the store: it is done,
+// once, and published if it is not yet.
+func TestAHoleOfACallThatWasGivenUpIsDone(t *testing.T) {
+	t.Parallel()
+	for _, published := range []bool{true, false} {
+		r := newRig(t)
+		r.roll(1)
+		r.opened()
+		r.must(r.disk.Remove("wal/orders/0/" + fileName(0)))
+		f := engine.RecordHole{ID: 6, Log: orders, Source: "wal", Cause: tier.HoleSourceGone,
+			Range: tier.Range{Base: 0, Next: 10}}
+		if !published {
+			r.bucket.SetHook(fault.On(fault.OpUpload, fault.Effect{Err: errOut}))
+		}
+		first := want[engine.HoleDone](r, r.do(f))
+		again := want[engine.HoleDone](r, r.do(f))
+		if published {
+			again.Position = first.Position // there is nothing left to publish
+		}
+		if again != first {
+			t.Errorf("published %t: got %+v, want %+v again", published, again, first)
+		}
+		if state, _ := r.ledger.Log(orders); len(state.Holes) != 1 {
+			t.Errorf("published %t: holes %+v, want one", published, state.Holes)
+		}
+	}
+}
+
 // TestALedgerThatFailsEndsTheProcess: after an error of a commit nothing is known to be durable, so
 // none of the effects may answer as if it were.
 func TestALedgerThatFailsEndsTheProcess(t *testing.T) {
@@ -490,5 +518,42 @@ func TestAnAuditLogThatFailsEndsTheProcess(t *testing.T) {
 	}
 	if !r.there(fileName(0)) {
 		t.Error("the segment went without a record")
+	}
+}
+
+// TestACopyThatWasGivenUpLeavesNoAttempt that nobody knows of: whoever gave it up before its attempt
+// was on record cannot have it resolved.
+func TestACopyThatWasGivenUpLeavesNoAttempt(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(*rig, func()){
+		"while it reads": func(r *rig, giveUp func()) { r.source.read = giveUpAt(giveUp) },
+		"while it asks the store": func(r *rig, giveUp func()) {
+			r.bucket.SetHook(func(fault.Op) fault.Effect { giveUp(); return fault.Effect{} })
+		},
+		"while it is put on record": func(r *rig, giveUp func()) {
+			r.medium.Inject(func(uint64) offsets.Fault { giveUp(); return offsets.NoFault })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.roll(1)
+			r.opened()
+			f := r.copyEffect(0)
+			ctx, giveUp := context.WithCancel(context.Background())
+			defer giveUp()
+			at(r, giveUp)
+			if res, err := r.x.Do(ctx, f); err != nil {
+				t.Fatalf("got %+v, %v", res, err)
+			}
+			r.bucket.SetHook(nil)
+			r.medium.Inject(nil)
+			r.source.read = nil
+			if a, err := r.ledger.Attempt(orders, 0); err == nil {
+				t.Errorf("the attempt %+v is under way, and nobody knows of it", a)
+			}
+			r.uncounted()
+			r.copied(0)
+		})
 	}
 }

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
@@ -33,7 +34,7 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 	hole := tier.Hole{Range: f.Range, Cause: f.Cause, At: x.c.Now()}
 	pos, err := x.append(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})
 	if errors.Is(err, ErrRefused) {
-		return failure(tier.CodeRetry, "%v", err), nil
+		return x.refusedHole(f, err)
 	}
 	if err != nil {
 		return nil, fatal(err)
@@ -44,6 +45,28 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 		return nil, err
 	} else if _, failed := r.(engine.Failed); !failed {
 		done.Published = true
+	}
+	return done, nil
+}
+
+// refusedHole answers for a hole that the ledger refused. An earlier call may have recorded it whose
+// answer nobody waited for: then it is done, but perhaps not published.
+func (x *Executor) refusedHole(f engine.RecordHole, refusal error) (engine.Result, error) {
+	state, _ := x.c.Ledger.Log(f.Log)
+	i := slices.IndexFunc(state.Holes, func(h tier.Hole) bool { return h.Range == f.Range })
+	if i < 0 {
+		return failure(tier.CodeRetry, "%v", refusal), nil
+	}
+	done := engine.HoleDone{Hole: state.Holes[i], Offset: state.Copied, Next: state.Next,
+		Published: true}
+	for _, pos := range state.Unpublished {
+		facts, err := x.c.Ledger.Facts(f.Log, pos, pos+1)
+		if err != nil {
+			return nil, fatal(err)
+		}
+		if len(facts) == 1 && facts[0].Hole != nil && facts[0].Hole.Range == f.Range {
+			done.Position, done.Published = pos, false
+		}
 	}
 	return done, nil
 }
