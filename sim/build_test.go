@@ -49,6 +49,7 @@ func testConfig() Config {
 		Policies: builtin(), Workers: 1, Verify: tier.VerifyFull, Delete: tier.LocalDeleteUnlink,
 		Brake:     tier.Brake{MaxSegments: 1000, MaxBytes: 1 << 40, Per: time.Hour},
 		Tolerance: 5 * time.Minute, AskAgain: 5 * time.Minute, Next: logdir.NextFollowing,
+		Grace: 10 * time.Minute, OrphanAge: 24 * time.Hour,
 	}
 }
 

@@ -33,6 +33,9 @@ func (o *Oracle) Quiet() {
 		o.expired(l, files, ledger)
 		o.settled(l, files, known, store)
 	}
+	if at := o.w.process.engine.RetryAt(); at != 0 {
+		o.violate(NoLivelock, "nothing fails any more, and something is to be tried again at %s", at)
+	}
 	o.concluded()
 }
 

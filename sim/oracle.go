@@ -29,6 +29,7 @@ const (
 	EligibleCopied   Property = "L1 EligibleIsCopied"
 	ExpiredDeleted   Property = "L2 ExpiredIsDeleted"
 	Settled          Property = "L3 NothingIsLeftOver"
+	NoLivelock       Property = "L5 NoRetryLivelock"
 )
 
 // Violation is a promise that was broken.
@@ -59,6 +60,7 @@ type Oracle struct {
 	fresh      map[tier.LogID]tier.TierEpoch // for started
 	epochs     map[tier.LogID]tier.TierEpoch // for monotone
 	strays     []string
+	onRecord   map[tier.AttemptID]bool // attempts that ever were
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -104,7 +106,8 @@ type deletion struct {
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
-		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
+		onRecord: map[tier.AttemptID]bool{},
+		starts:   map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}}
 	return w.oracle
 }
@@ -255,6 +258,9 @@ func (o *Oracle) rest() {
 		return
 	}
 	store := o.w.storeNow(ledger.id)
+	for i := range ledger.logs {
+		o.note(&ledger.logs[i])
+	}
 	o.named(ledger, store)
 	o.behind(ledger)
 	for i := range ledger.logs {

@@ -131,6 +131,8 @@ func (o *Oracle) gated(f fileName, files []file) {
 		why = err.Error()
 	case !governed || !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
 		why = "the table is not tiered, and not disabled yet"
+	case o.w.zombie():
+		why = "whoever wanted it has given it up"
 	case o.w.Paused:
 		why = "the pause file is there"
 	case ledger.table(f.log.Table).Paused != nil:
@@ -294,10 +296,23 @@ func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 		if l != nil && (x.Kind == objstore.KeyCheckpoint || l.knows(x.Key)) || o.isStray(x.key) {
 			continue
 		}
+		if o.onRecord[x.Attempt] {
+			continue // its tombstone is gone, and it came after all; the next sweep finds it
+		}
 		if l != nil && x.Kind == objstore.KeyEntry && x.Position < l.state.Next {
 			continue // of a copy that was removed; the next sweep finds it
 		}
 		o.violate(PersistBeforeAct, "%s is in the store, and the ledger does not know it", x.key)
+	}
+}
+
+// note remembers the attempts that are on record.
+func (o *Oracle) note(l *ledgerLog) {
+	for _, a := range l.attempts {
+		o.onRecord[a.ID] = true
+	}
+	for _, t := range l.tombstones {
+		o.onRecord[t.ID] = true
 	}
 }
 

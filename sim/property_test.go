@@ -30,7 +30,9 @@ func TestAnyHistory(t *testing.T) {
 		"the store fails": {"owner", "process", "store", "settings"},
 		"the disk fails":  {"owner", "process", "disk"},
 		"machines stop":   {"owner", "process", "stop", "clock"},
-		"everything":      {"owner", "process", "store", "disk", "stop", "settings", "clock"},
+		"effects overlap": {"owner", "process", "overlap", "store"},
+		"everything": {"owner", "process", "store", "disk", "stop", "overlap", "settings",
+			"clock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,6 +59,8 @@ type chance struct {
 	disk   int        // points until the next fault of disk or ledger; 0 for none
 	fate   Fate
 	hit    Point // the last point that was hit
+	inside int   // calls of the store until something happens in the middle of one; 0 for never
+	meet   func()
 }
 
 // logsOf are the logs of a history: two of one table, one of another.
@@ -122,6 +126,8 @@ func (h *chance) judge(t *rapid.T) {
 			t.Fatal(v)
 		case Settled:
 			t.Fatal(v)
+		case NoLivelock:
+			t.Fatal(v)
 		default:
 			t.Fatal(v)
 		}
@@ -142,6 +148,11 @@ func (h *chance) watch(p Point) Fate {
 
 // onStore lets the first armed fault of the store that fits happen.
 func (h *chance) onStore(op fault.Op) fault.Effect {
+	if h.inside > 0 {
+		if h.inside--; h.inside == 0 {
+			h.meet()
+		}
+	}
 	for i, a := range h.store {
 		if a.kind == op.Kind && strings.Contains(op.Key, a.key) {
 			h.store = slices.Delete(h.store, i, i+1)
@@ -199,7 +210,7 @@ func (h *chance) actions(kinds []string) map[string]func(*rapid.T) {
 		for name, do := range map[string]map[string]func(*rapid.T){
 			"owner": h.ownerDoes(), "process": h.processDoes(), "store": h.storeDoes(),
 			"disk": h.diskDoes(), "stop": h.stops(), "settings": h.settingsDo(),
-			"clock": h.clockDoes(),
+			"clock": h.clockDoes(), "overlap": h.overlaps(),
 		}[kind] {
 			out[kind+" "+name] = do
 		}
@@ -388,16 +399,54 @@ func (h *chance) stops() map[string]func(*rapid.T) {
 	}
 }
 
+// overlaps lets something happen in the middle of an effect, while it asks the store: as workers do,
+// and as callers do that wait no more.
+func (h *chance) overlaps() map[string]func(*rapid.T) {
+	arm := func(meet func()) func(*rapid.T) {
+		return func(t *rapid.T) {
+			h.inside = rapid.IntRange(1, 12).Draw(t, "calls of the store before")
+			h.meet = meet
+		}
+	}
+	// What ends the process in the middle is found when the effect around it has ended.
+	scan := func() {
+		if _, err := h.w.Scan(); err == nil {
+			h.w.step(engine.Tick{})
+		}
+	}
+	run := func() { _ = h.w.Run() }
+	return map[string]func(*rapid.T){
+		"with a scan":     arm(scan),
+		"with a run":      arm(run),
+		"and is given up": arm(h.w.GiveUp),
+		"and is given up, and looked at": arm(func() {
+			h.w.GiveUp()
+			h.w.Advance(time.Minute)
+			run()
+		}),
+		"with another effect": arm(func() {
+			if len(h.w.Queued()) > 0 {
+				_ = h.w.Perform(0)
+			}
+		}),
+	}
+}
+
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *chance) heal() {
-	h.store, h.disk = nil, 0
+	h.store, h.disk, h.inside = nil, 0, 0
 	h.must(h.w.Return())
+	forbidden := h.w.Config.Delete != tier.LocalDeleteUnlink
 	h.w.Config.Delete = tier.LocalDeleteUnlink
 	h.w.Config.Brake.MaxSegments = 1000
 	h.w.SetPaused(false)
 	h.setHold(false)
-	h.w.Kill()
-	h.must(h.w.Start())
+	// The way to delete is the source's, and read once; what could not be looked at when a process
+	// began is looked at when it is needed, or when the next one begins.
+	if forbidden || rapid.Bool().Draw(h.t, "a new process") {
+		h.w.Kill()
+		h.must(h.w.Start())
+	}
 	for _, table := range []string{"orders", "payroll"} {
 		h.resume(h.t, table)
 	}

@@ -83,6 +83,7 @@ type process struct {
 	store  *objstore.Store
 	source *logdir.Source
 	queue  []engine.Effect
+	calls  []*call // effects under way, the last one begun last
 	err    error // why it ended
 }
 
@@ -108,7 +109,7 @@ func NewWorld(c Config, now tier.Time) (*World, error) {
 	w.Objects = fault.NewMem(func() time.Time { return w.Now.Std() })
 	w.Bucket = fault.Wrap(w.Objects, nil)
 	w.Medium = offsets.NewMemory([16]byte{1})
-	w.door = fault.Wrap(w.Bucket, w.onStore)
+	w.door = fault.Wrap(deaf{w.Bucket}, w.onStore)
 	w.wire()
 	return w, nil
 }
@@ -123,19 +124,21 @@ func (w *World) Start() error {
 
 // act lets the process do something. Whatever it makes of it, a process that was stopped has ended.
 func (w *World) act(do func() error) error {
-	p := w.process
+	p, before := w.process, w.acting
 	if p.err != nil {
 		return p.err
 	}
 	w.acting = true
-	p.err = do()
+	err := do()
 	w.acting = false
 	if w.stopped {
-		p.err = ErrCrashed
+		err = ErrCrashed
 	}
+	p.err = cmp.Or(p.err, err) // what was done in between may have ended it
 	if w.oracle != nil {
 		w.oracle.rest()
 	}
+	w.acting = before
 	return p.err
 }
 
@@ -346,7 +349,41 @@ func (w *World) Scan() (changed bool, err error) {
 // Queued are the effects that were emitted and not performed.
 func (w *World) Queued() []engine.Effect { return w.process.queue }
 
-// Perform performs the i-th queued effect and feeds its result back.
+// call is an effect that is being performed.
+type call struct {
+	effect  engine.Effect
+	cancel  context.CancelFunc
+	givenUp bool
+}
+
+// GiveUp plays a caller that waits no more for the effect that is under way longest: as the daemon
+// does, it ends the effect's context and answers in its place, and lets it go on.
+func (w *World) GiveUp() {
+	p := w.process
+	for _, c := range p.calls {
+		if c.givenUp || p.err != nil {
+			continue
+		}
+		c.givenUp = true
+		c.cancel()
+		failed := engine.Failed{Reason: tier.Reason{Code: tier.CodeUnknownOutcome,
+			Text: "it did not come back"}}
+		if a, ok := p.exec.Attempt(c.effect.EffectID()); ok {
+			failed.Attempt = &a
+		}
+		w.step(engine.Finished{ID: c.effect.EffectID(), Result: failed})
+		return
+	}
+}
+
+// zombie reports whether nobody waits any more for what is being done.
+func (w *World) zombie() bool {
+	calls := w.process.calls
+	return len(calls) > 0 && calls[len(calls)-1].givenUp
+}
+
+// Perform performs the i-th queued effect and feeds its result back. While it asks the store, a
+// test may perform others.
 func (w *World) Perform(i int) error {
 	p := w.process
 	if p.err != nil {
@@ -359,9 +396,14 @@ func (w *World) Perform(i int) error {
 			return p.err
 		}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &call{effect: f, cancel: cancel}
+	p.calls = append(p.calls, c)
 	return w.act(func() error {
-		r, err := p.exec.Do(context.Background(), f)
-		if err != nil || w.stopped {
+		defer cancel()
+		r, err := p.exec.Do(ctx, f)
+		p.calls = p.calls[:len(p.calls)-1]
+		if err != nil || p.err != nil || w.stopped || c.givenUp {
 			return err
 		}
 		if w.Trace != nil {
