@@ -399,8 +399,8 @@ func (h *chance) stops() map[string]func(*rapid.T) {
 	}
 }
 
-// overlaps lets something happen in the middle of an effect, while it asks the store: as workers do,
-// and as callers do that wait no more.
+// overlaps lets something happen in the middle of an effect, while it asks the store: as workers
+// do, and as callers do that wait no more.
 func (h *chance) overlaps() map[string]func(*rapid.T) {
 	arm := func(meet func()) func(*rapid.T) {
 		return func(t *rapid.T) {
