@@ -33,12 +33,12 @@ type checkCmd struct {
 func (c *checkCmd) Help() string {
 	return `Reads the configuration, the policies and their data as one generation, as run and
 reload do, and prints everything that is wrong, each with its place. Then it looks whether each
-source can be read and each fact is known, and tries on the store what tierd needs of it, on an object
-of its own that it removes again: put, get, range, list and delete. The store's clock is compared with
-this machine's.
+source can be read and each fact is known, and tries on the store what tierd needs of it, on an
+object of its own that it removes again: put, get, range, list and delete. The store's clock is
+compared with this machine's.
 
-Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a file is
-wrong.
+Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a
+file is wrong.
 
 Examples:
 
