@@ -84,7 +84,7 @@ type process struct {
 	source *logdir.Source
 	queue  []engine.Effect
 	calls  []*call // effects under way, the last one begun last
-	err    error // why it ended
+	err    error   // why it ended
 }
 
 // The directories of the world's disk.

@@ -429,8 +429,8 @@ func TestAHoleIsLookedForAgain(t *testing.T) {
 	})
 }
 
-// A hole may be on record already, by a call that was given up while it asked the store: it is done,
-// once, and published if it is not yet.
+// A hole may be on record already, by a call that was given up while it asked the store: it is
+// done, once, and published if it is not yet.
 func TestAHoleOfACallThatWasGivenUpIsDone(t *testing.T) {
 	t.Parallel()
 	for _, published := range []bool{true, false} {
@@ -521,8 +521,8 @@ func TestAnAuditLogThatFailsEndsTheProcess(t *testing.T) {
 	}
 }
 
-// TestACopyThatWasGivenUpLeavesNoAttempt that nobody knows of: whoever gave it up before its attempt
-// was on record cannot have it resolved.
+// TestACopyThatWasGivenUpLeavesNoAttempt that nobody knows of: whoever gave it up before its
+// attempt was on record cannot have it resolved.
 func TestACopyThatWasGivenUpLeavesNoAttempt(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(*rig, func()){

@@ -49,8 +49,8 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 	return done, nil
 }
 
-// refusedHole answers for a hole that the ledger refused. An earlier call may have recorded it whose
-// answer nobody waited for: then it is done, but perhaps not published.
+// refusedHole answers for a hole that the ledger refused. An earlier call may have recorded it
+// whose answer nobody waited for: then it is done, but perhaps not published.
 func (x *Executor) refusedHole(f engine.RecordHole, refusal error) (engine.Result, error) {
 	state, _ := x.c.Ledger.Log(f.Log)
 	i := slices.IndexFunc(state.Holes, func(h tier.Hole) bool { return h.Range == f.Range })
