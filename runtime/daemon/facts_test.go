@@ -134,8 +134,10 @@ func TestExpireRemote(t *testing.T) {
 	s.put("old.rego", "package tierd.old\n\n"+
 		"expire_remote contains \"old\" if input.segment.next <= 20\n")
 	s.segments("orders/0", 3)
-	if _, err := s.once(s.options()); err != nil {
-		t.Fatal(err)
+	for range 2 { // the first may ask before the oldest copy is finished, and then waits
+		if _, err := s.once(s.options()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	b, done, err := Snapshot(t.Context(), s.options())
 	if err != nil {
