@@ -367,6 +367,26 @@ func TestTheStartMovesOnceThoughTheClockGoesBack(t *testing.T) {
 	r.none()
 }
 
+// A copy that finishes before the one below it is not where the log begins, so it does not expire.
+func TestNothingExpiresAboveTheCopiedOffset(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.ExpireRemoteRule = true
+	r := start(t, s)
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	lower := take[Copy](r)
+	r.copied(1, 0)
+	r.none()
+	r.open = append(r.open, lower)
+	r.copied(0, 20)
+	f := take[Expire](r)
+	if len(f.Segments) != 2 || f.Segments[0].Base != 0 {
+		t.Fatalf("%d segments expire from %+v on, want 2 from 0 on", len(f.Segments), f.Segments)
+	}
+	r.none()
+}
+
 // Objects of what left the log are removed while newer segments are being copied: none of those is
 // copied twice.
 func TestARemovalDoesNotDisturbACopyUnderWay(t *testing.T) {

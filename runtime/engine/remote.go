@@ -96,8 +96,8 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 		return
 	}
 	i := l.oldestRemote()
-	if i < 0 {
-		return
+	if i < 0 || l.remote[i].Next > l.state.Copied {
+		return // what lies below it is still being copied: the log does not begin with it yet
 	}
 	if k := l.remoteKept; k != nil && k.Position == l.remote[i].Position {
 		if e.now < k.askAt {
@@ -160,7 +160,8 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 		if !l.counts(r) {
 			continue
 		}
-		if len(f.Segments) == deleteBatchMax || e.remoteDue(l, t, r, bytes) > e.now {
+		if len(f.Segments) == deleteBatchMax || r.Next > l.state.Copied ||
+			e.remoteDue(l, t, r, bytes) > e.now {
 			break
 		}
 		after = after.Plus(1, r.Bytes)

@@ -86,8 +86,8 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 			return nil, err
 		}
 		r := &facts.Safety.Remote
-		r.Logical, r.Oldest = true, tier.TruthOf(i == 0 || c.Base <= m.Start)
-		r.LedgerKnows = knows
+		r.Logical, r.LedgerKnows = true, knows
+		r.Oldest = tier.TruthOf(c.Next <= state.Copied && (i == 0 || c.Base <= m.Start))
 		facts.Safety.Window = m.Window.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 		_, v := g.Gate.Ask(ctx, facts)
 		if !v.Delete {
