@@ -169,7 +169,7 @@ func (e *Engine) RetryAt() tier.Time {
 
 func (e *Engine) restore(ev Restored) {
 	l := e.log(ev.State.Log)
-	l.opened = true
+	l.opened, l.stale = true, true
 	l.state = ev.State
 	l.source = ev.State.Source
 	l.remote = slices.Clone(ev.Copies)
