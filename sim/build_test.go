@@ -109,8 +109,9 @@ func outcome(w *World) string {
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
 		id := l.state.Log
-		add("%s: copied offset %d, holes %v, checkpoints %v", id, l.state.Copied,
-			holes(l.state.Holes), l.state.Checkpoints)
+		add("%s: start %d, copied offset %d, tier epoch %d, holes %v, checkpoints %v", id,
+			l.state.LogStart, l.state.Copied, l.state.Epoch, holes(l.state.Holes),
+			l.state.Checkpoints)
 		for _, f := range w.files(id) {
 			add("%s: on disk %s: %q", id, f.at, f.data)
 		}
@@ -124,7 +125,7 @@ func outcome(w *World) string {
 		}
 	}
 	for _, t := range ledger.tables {
-		add("table %s: paused: %t", t.Table, t.Paused != nil)
+		add("table %s: %s, tier epoch %d, paused: %t", t.Table, t.State, t.Epoch, t.Paused != nil)
 	}
 	for _, in := range w.intents() {
 		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal {

@@ -93,10 +93,8 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 	case len(known.state.Unpublished) > 0:
 		why = "a fact is not in the manifest"
 	case !o.lostSome(l.id):
-		// The entry of an attempt that was abandoned may be there, and is a tombstone's.
 		listed := slices.DeleteFunc(slices.Clone(store.manifest(l.id)), func(f tier.Fact) bool {
-			return f.Add != nil && slices.ContainsFunc(known.tombstones,
-				func(t offsets.Tombstone) bool { return t.ID == f.Add.Attempt })
+			return f.Add != nil && known.past(f.Add, store)
 		})
 		if a, b := summary(known.facts), summary(listed); a != b {
 			why = fmt.Sprintf("the ledger says\n%sand the manifest\n%s", a, b)
@@ -105,6 +103,18 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 	if why != "" {
 		o.violate(Settled, "%s: %s", l.id, why)
 	}
+}
+
+// past reports whether an entry of the manifest proves nothing any more: its attempt was abandoned,
+// or its copy was removed.
+func (l *ledgerLog) past(c *tier.Copy, store *storeTruth) bool {
+	abandoned := slices.ContainsFunc(l.tombstones, func(t offsets.Tombstone) bool {
+		return t.ID == c.Attempt
+	})
+	stored := slices.ContainsFunc(store.objects, func(o object) bool {
+		return o.Attempt == c.Attempt
+	})
+	return abandoned || !stored
 }
 
 // summary writes down facts, one a line, without what depends on this machine's files.

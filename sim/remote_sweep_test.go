@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// tables puts the same settings in force for every table.
+func (r *rig) tables(change func(*tier.Table)) {
+	r.t.Helper()
+	table := testTable
+	change(&table)
+	r.w.Config.Tables = func(name string) (tier.Table, bool) {
+		t := table
+		t.Name = name
+		return t, true
+	}
+	if r.w.process != nil {
+		r.do(r.w.Reload())
+	}
+}
+
+// remoteOnly leaves two segments that are in the store alone, and nearly at the end of their TTL.
+func remoteOnly(r *rig) {
+	r.tables(func(t *tier.Table) { t.TTL = 24 * time.Hour })
+	r.copied(2)
+	r.w.Advance(2 * time.Hour)
+	r.run()
+	r.w.Advance(21 * time.Hour)
+	r.run()
+}
+
+// remoteHistories are those of what happens to remote data.
+var remoteHistories = []history{
+	{name: "expire two remote segments", steps: 3, effect: is[engine.Expire],
+		before: func(r *rig) {
+			remoteOnly(r)
+			r.w.Advance(2 * time.Hour)
+		}},
+	{name: "remove two expired copies", steps: 8, effect: is[engine.Remove],
+		before: func(r *rig) {
+			remoteOnly(r)
+			r.w.Advance(2 * time.Hour)
+			r.run()
+			r.w.Advance(11 * time.Minute)
+		}},
+	{name: "turn tiering off", steps: 1, effect: is[engine.ChangeTier], before: func(r *rig) {
+		r.copied(2)
+		r.tables(func(t *tier.Table) { t.Tiering = false })
+	}},
+	{name: "turn tiering off, and delete", steps: 3, effect: is[engine.MoveStart],
+		before: func(r *rig) {
+			r.copied(2)
+			r.tables(func(t *tier.Table) { t.Tiering, t.DisablePolicy = false, tier.PolicyDelete })
+		}},
+	{name: "turn tiering on again", steps: 1, effect: is[engine.OpenEpoch], before: func(r *rig) {
+		r.copied(2)
+		r.tables(func(t *tier.Table) { t.Tiering = false })
+		r.run()
+		r.do(r.w.Append(orders, 1))
+		r.run()
+		r.tables(func(*tier.Table) {})
+	}},
+	{name: "clear what an abandoned attempt left", steps: 4, effect: is[engine.Clear],
+		before: func(r *rig) {
+			late := fault.Effect{Err: errInjected, Late: true}
+			r.w.Bucket.SetHook(failOnce("/"+segmentName(0), late))
+			r.copied(1)
+			r.w.Advance(time.Minute)
+			r.run()
+			r.do(r.w.Bucket.Land(r.t.Context(), 0))
+			r.w.Advance(25 * time.Hour)
+		}},
+}
+
+// TestEveryRemoteSubStep sweeps the histories of remote data.
+func TestEveryRemoteSubStep(t *testing.T) {
+	t.Parallel()
+	for i := range remoteHistories {
+		h := &remoteHistories[i]
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			(&sweeper{t: t, h: h}).sweep()
+		})
+	}
+}
