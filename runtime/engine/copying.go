@@ -198,12 +198,13 @@ func (l *logIndex) settle(base tier.Offset) {
 		return
 	}
 	s := &l.local[i]
-	_, identical, found := l.copyOf(s)
+	r, identical, found := l.copyOf(s)
 	switch {
 	case !found && l.state.Expired.Covers(s.Range):
 		l.states[i] = expired
 	case identical:
-		l.states[i] = copied
+		// What followed it may have gone since: the segment ends where its copy does.
+		l.states[i], s.Next = copied, r.Next
 	case found:
 		l.states[i] = l.damageOf(s, changed)
 	default:

@@ -222,6 +222,24 @@ func TestAFileThatCameToASegmentAfterItsCopyIsCopiedToo(t *testing.T) {
 	r.none()
 }
 
+// What followed a segment may go while it is copied. A scan then lets it reach up to the next file;
+// but it ends where its copy does, and the rest is a hole.
+func TestASegmentEndsWhereItsCopyDoes(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	reaching := seg(0)
+	reaching.Next = 20
+	r.seen(reaching, tail(20))
+	r.opened(0)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Copied{Offset: 10, Next: 1, Remote: tier.Remote{
+		Range: seg(0).Range, Epoch: 1, Verified: true, Bytes: 100, Log: seg(0).Log,
+		ModTime: epochStart, FinishedAt: epochStart}}})
+	if h := take[RecordHole](r); h.Range != (tier.Range{Base: 10, Next: 20}) {
+		t.Errorf("got the hole %s, want [10, 20)", h.Range)
+	}
+}
+
 func TestALostObjectIsCopiedAgain(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())
