@@ -104,42 +104,55 @@ func copySegments(b *testing.B, l *Ledger, id tier.LogID, caller, callers int) {
 	}
 }
 
-// BenchmarkLongLog copies more segments of a log that has many copies, as many at a time as there
-// are copying workers by default, each time in two commits.
+// BenchmarkLongLog copies more segments of logs that have many copies, as many at a time as there
+// are copying workers by default, each time in two commits. The ledgers take turns: disks are fast
+// and slow by moods.
 func BenchmarkLongLog(b *testing.B) {
 	const together = 4
-	for _, segments := range []int{1000, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("segments=%d", segments), func(b *testing.B) {
-			l, _ := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
-			commitTogether(b, l, []tier.Record{tier.LogOpened{Log: benchLog(0), Epoch: 1}})
-			next := 0
-			grow := func(n int) {
-				var started, finished []tier.Record
-				for range n {
-					r := span(tier.Offset(next), tier.Offset(next+1))
-					c := benchCopy(next, r)
-					c.Position = tier.Position(next)
-					started = append(started, tier.CopyStarted{Log: benchLog(0),
-						Attempt: benchAttempt(next, r)})
-					finished = append(finished, tier.CopyFinished{Log: benchLog(0), Copy: c})
-					next++
-				}
-				commitTogether(b, l, started)
-				commitTogether(b, l, finished)
-			}
-			for next < segments {
-				grow(1000)
-			}
-			rounds := 0
-			for b.Loop() {
-				grow(together)
-				rounds++
-			}
-			n := rounds * together
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/segment")
-			b.ReportMetric(0, "ns/op")
-		})
+	sizes := []int{1000, 10_000, 100_000}
+	logs := make([]longLog, len(sizes))
+	for i, size := range sizes {
+		logs[i].ledger, _ = openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
+		commitTogether(b, logs[i].ledger, []tier.Record{tier.LogOpened{Log: benchLog(0), Epoch: 1}})
+		for logs[i].copies < size {
+			logs[i].grow(b, 50)
+		}
 	}
+	took := make([]time.Duration, len(sizes))
+	for b.Loop() {
+		for i := range logs {
+			began := time.Now()
+			logs[i].grow(b, together)
+			took[i] += time.Since(began)
+		}
+	}
+	for i, size := range sizes {
+		each := float64(took[i].Nanoseconds()) / float64(b.N*together)
+		b.ReportMetric(each, fmt.Sprintf("ns/segment-of-%d", size))
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// longLog is a ledger with one log.
+type longLog struct {
+	ledger *Ledger
+	copies int
+}
+
+// grow copies n more segments.
+func (l *longLog) grow(b *testing.B, n int) {
+	b.Helper()
+	var started, finished []tier.Record
+	for range n {
+		r := span(tier.Offset(l.copies), tier.Offset(l.copies+1))
+		c := benchCopy(l.copies, r)
+		c.Position = tier.Position(l.copies)
+		started = append(started, tier.CopyStarted{Log: benchLog(0), Attempt: benchAttempt(l.copies, r)})
+		finished = append(finished, tier.CopyFinished{Log: benchLog(0), Copy: c})
+		l.copies++
+	}
+	commitTogether(b, l.ledger, started)
+	commitTogether(b, l.ledger, finished)
 }
 
 // commits counts commits.

@@ -38,11 +38,17 @@ var units = map[string]struct {
 	unit  unit
 	scale float64
 }{
-	"ns/op":         {seconds, 1e-9},
-	"ns/segment":    {seconds, 1e-9},
-	"start-s":       {seconds, 1},
-	"records/s":     {perSecond, 1},
-	"bytes/segment": {octets, 1},
+	"ns/op":      {seconds, 1e-9},
+	"ns/segment": {seconds, 1e-9},
+	"start-s":    {seconds, 1},
+	"records/s":  {perSecond, 1},
+
+	"records/commit": {number, 1},
+	"bytes/segment":  {octets, 1},
+
+	"ns/segment-of-1000":   {seconds, 1e-9},
+	"ns/segment-of-10000":  {seconds, 1e-9},
+	"ns/segment-of-100000": {seconds, 1e-9},
 }
 
 // rows runs the benchmarks and makes the comparisons.

@@ -18,6 +18,7 @@ const (
 	mibPerSec unit = "MiB/s"
 	mebibytes unit = "MiB"
 	octets    unit = "B"
+	number    unit = ""
 )
 
 // figure is one measurement, or the median of several.
@@ -41,7 +42,7 @@ func (f figure) String() string {
 			}
 		}
 	}
-	text := digits(value) + " " + name
+	text := strings.TrimSuffix(digits(value)+" "+name, " ")
 	if f.CPU > 0 {
 		text += fmt.Sprintf(", %s s CPU", digits(f.CPU))
 	}

@@ -21,6 +21,9 @@ var subjects = []*subject{
 	{name: "ledger", pkg: "offsets", pattern: "^BenchmarkAppend$/^callers=(1|100|1000|5000)$",
 		time: "1s", comparisons: []comparison{
 			advances("100", nil), advances("1000", atLeast(50)), advances("5000", nil),
+			{"records in each commit, with 1000 callers",
+				metric{"Append/callers=1000", "records/commit"}, "one caller",
+				metric{"Append/callers=1", "records/commit"}, nil},
 		}},
 	{name: "start", pkg: "offsets", pattern: "^BenchmarkRestore$", time: "3x", rounds: 1,
 		comparisons: []comparison{{what: "start with a ledger of 1,000,000 copies in 10,000 logs: " +
@@ -35,8 +38,10 @@ var subjects = []*subject{
 			tierd: metric{"Memory", "bytes/segment"}, target: figureUpTo(250)}}},
 	{name: "manifest", pkg: "objstore", pattern: "^BenchmarkPutFact$", time: "3x",
 		comparisons: growth("PutFact", "publish one more segment, with its share of checkpoints")},
-	{name: "records", pkg: "offsets", pattern: "^BenchmarkLongLog$", time: "200x",
-		comparisons: growth("LongLog", "record one more copy in the ledger, as 4 workers do")},
+	{name: "records", pkg: "offsets", pattern: "^BenchmarkLongLog$", time: "500x", rounds: 3,
+		comparisons: []comparison{
+			records("10,000", "10000"), records("100,000", "100000"),
+		}},
 	{name: "decisions", pkg: "runtime/engine", pattern: "^BenchmarkLongLog$", time: "3x",
 		comparisons: growth("LongLog", "the engine's part in one more copy")},
 	{name: "policy", pkg: "policies/rego", pattern: "^Benchmark(Decide|OPA)$", time: "1s",
@@ -74,4 +79,11 @@ func growth(bench, what string) []comparison {
 			atMost(flat)})
 	}
 	return out
+}
+
+// records compares the ledger's part of the same.
+func records(words, number string) comparison {
+	return comparison{"record one more copy in the ledger, as 4 workers do, in a log of " + words,
+		metric{"LongLog", "ns/segment-of-" + number}, "of 1,000",
+		metric{"LongLog", "ns/segment-of-1000"}, atMost(flat)}
 }
