@@ -153,6 +153,11 @@ func (t trash) putRight() error {
 	if err != nil {
 		return err
 	}
+	// What is called dead here may not be so on the disk yet: a drop may have failed just there.
+	// Nothing that belongs to a segment goes before its own end is durable.
+	if err := t.sync(t.bin()); err != nil {
+		return err
+	}
 	var errs error
 	left := 0
 	for _, i := range infos {
