@@ -61,6 +61,7 @@ type Oracle struct {
 	epochs     map[tier.LogID]tier.TierEpoch // for monotone
 	strays     []string
 	onRecord   map[tier.AttemptID]bool // attempts that ever were
+	objections map[uint64]string       // to the deletion of a file, by inode, when it was taken
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -106,8 +107,8 @@ type deletion struct {
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
-		onRecord: map[tier.AttemptID]bool{},
-		starts:   map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
+		onRecord: map[tier.AttemptID]bool{}, objections: map[uint64]string{},
+		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}}
 	return w.oracle
 }

@@ -27,9 +27,7 @@ func TestTheOracleSees(t *testing.T) {
 		"an uncopied segment is unlinked": {NoUncopiedDelete, func(r *rig) {
 			r.does(func() error { return r.w.Disk.Remove(SegmentPath(orders, 20)) })
 		}},
-		"an uncopied segment goes into the trash": {NoUncopiedDelete, func(r *rig) {
-			r.trash(20)
-		}},
+		"an uncopied segment is dropped": {NoUncopiedDelete, func(r *rig) { r.drops(20) }},
 		"a closed segment is lost, and nobody saw it go": {NoUncopiedDelete, func(r *rig) {
 			r.do(r.w.Disk.Remove(SegmentPath(orders, 20)))
 			r.oracle.changed = true
@@ -66,20 +64,20 @@ func TestTheOracleSees(t *testing.T) {
 		}},
 		"a deletion that was not announced": {PersistBeforeAct, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
-			r.trash(0)
+			r.drops(0)
 		}},
-		"a deletion before its time": {Gated, func(r *rig) { r.announce(0); r.trash(0) }},
+		"a deletion before its time": {Gated, func(r *rig) { r.announce(0); r.drops(0) }},
 		"a deletion while paused": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
 			r.w.Paused = true
 			r.announce(0)
-			r.trash(0)
+			r.drops(0)
 		}},
 		"a deletion that a policy denies": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
 			r.oracle.Denied = func(tier.LogID) bool { return true }
 			r.announce(0)
-			r.trash(0)
+			r.drops(0)
 		}},
 		"the log was opened above its beginning": {NoGap, func(r *rig) {
 			other := tier.LogID{Table: "orders", Name: "9"}

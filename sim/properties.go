@@ -48,20 +48,24 @@ func (o *Oracle) touches(p Point) {
 	o.violate(ActiveUntouched, "tierd changes its source: %s", p)
 }
 
-// takes judges the first step of a deletion: the segment leaves its name. Everything that permits
-// the deletion must hold at this moment.
+// takes judges the first step of a deletion: a file leaves its name. Whether it is the one that is
+// meant shows only then, and it may go back; so what speaks against its deletion now is noted, and
+// counts when the deletion is decided.
 func (o *Oracle) takes(f fileName, p Point) {
 	files := o.w.files(f.log)
 	o.untouched(f, files)
-	o.gated(f, files)
-	o.announced(f, files, p.Name, true)
-	o.proved(f, files, p.Name)
+	for _, x := range files {
+		if x.at == p.Name {
+			o.objections[x.stat.Inode] = o.objection(f, files)
+		}
+	}
 }
 
 // dooms judges the step that decides the deletion: from here on a crash does not undo it.
 func (o *Oracle) dooms(f fileName, p Point) {
 	files := o.w.files(f.log)
-	o.announced(f, files, p.Name, false)
+	o.gated(f, files, p.Name)
+	o.announced(f, files, p.Name, true)
 	o.proved(f, files, p.Name)
 	i := slices.IndexFunc(files, func(x file) bool { return x.at == p.Name })
 	if i < 0 || slices.ContainsFunc(o.deletions, func(d deletion) bool {
@@ -99,12 +103,21 @@ func (o *Oracle) unlinks(f fileName, p Point) {
 	o.proved(f, files, p.Name)
 }
 
-// decided (S4): nothing is unlinked whose deletion was not decided, one durable step before.
+// decided (S4): nothing is unlinked whose deletion was not decided before, and of what belongs to a
+// segment nothing before that decision is durable.
 func (o *Oracle) decided(f fileName, inode uint64) {
 	ok := slices.ContainsFunc(o.deletions, func(d deletion) bool {
 		return d.log == f.log && d.base == f.base && (d.inode == inode || !f.records)
 	})
-	if !ok || f.records && f.place != dead {
+	if f.records {
+		ok = ok && f.place == dead
+	} else {
+		bin := path.Join(sourceDir, f.log.String(), trashDir)
+		after := o.w.Disk.Clone().Crash(nil)
+		_, err := after.Stat(path.Join(bin, segmentName(f.base)+deadSuffix))
+		ok = ok && err == nil
+	}
+	if !ok {
 		o.violate(PersistBeforeAct, "%s of %s is unlinked, and was not shown to be the one meant",
 			f.name, f.log)
 	}
@@ -121,32 +134,46 @@ func (o *Oracle) untouched(f fileName, files []file) {
 	}
 }
 
-// gated (S5): at the moment of the deletion the settings in force ask for it and nothing stops it.
-func (o *Oracle) gated(f fileName, files []file) {
-	why := ""
+// gated (S5): when the file was taken, the settings in force asked for its deletion, and nothing
+// stopped it.
+func (o *Oracle) gated(f fileName, files []file, at string) {
+	for _, x := range files {
+		if x.at != at {
+			continue
+		}
+		why, taken := o.objections[x.stat.Inode]
+		if !taken {
+			why = "it never left its name"
+		}
+		if why != "" {
+			o.violate(Gated, "segment %d of %s is deleted, but %s", f.base, f.log, why)
+		}
+	}
+}
+
+// objection says what speaks against the deletion of a segment now; "" if nothing does.
+func (o *Oracle) objection(f fileName, files []file) string {
 	ledger, err := o.w.ledgerNow()
 	table, governed := o.w.Config.Tables(f.log.Table)
 	switch {
 	case err != nil:
-		why = err.Error()
+		return err.Error()
 	case !governed || !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
-		why = "the table is not tiered, and not disabled yet"
+		return "the table is not tiered, and not disabled yet"
 	case o.w.zombie():
-		why = "whoever wanted it has given it up"
+		return "whoever wanted it has given it up"
 	case o.w.Paused:
-		why = "the pause file is there"
+		return "the pause file is there"
 	case ledger.table(f.log.Table).Paused != nil:
-		why = "the table is paused"
+		return "the table is paused"
 	case o.w.Config.Delete != tier.LocalDeleteUnlink:
-		why = "local_delete is " + string(o.w.Config.Delete)
+		return "local_delete is " + string(o.w.Config.Delete)
 	case o.denies(f.log):
-		why = "a policy denies it"
+		return "a policy denies it"
 	case !o.Policies && !o.over(o.limits(table), f, files):
-		why = "no limit of the table is over"
-	default:
-		return
+		return "no limit of the table is over"
 	}
-	o.violate(Gated, "segment %d of %s is deleted, but %s", f.base, f.log, why)
+	return ""
 }
 
 func (o *Oracle) denies(id tier.LogID) bool { return o.Denied != nil && o.Denied(id) }
