@@ -75,7 +75,7 @@ func (s *Source) drop(root vfs.Dir, dir string, target gate.Target) error {
 	if err := t.take(seg.name, target.File); err != nil {
 		return errors.Join(err, t.putRight())
 	}
-	if err := t.finish(seg.name); err != nil {
+	if err := t.finish(seg.name, infos); err != nil {
 		return errors.Join(err, t.putRight())
 	}
 	// The names are durably gone; an empty trash that stays is seen to by the next scan.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -121,14 +122,19 @@ func (t trash) putBack(name string) (kept bool, err error) {
 
 // finish removes a dead file and what belongs to it. The dead file goes last: as long as it is
 // there, a crash leaves it known that the others have to go. Where its name was given to a new
-// file, the others may be that one's and stay.
-func (t trash) finish(name string) error {
+// file, the others may be that one's and stay. So does what is not as it was in before, the listing
+// by which the deletion was decided: nobody has copied it. After a crash there is no such listing,
+// before is nil, and all go.
+func (t trash) finish(name string, before []vfs.Info) error {
 	infos, err := t.root.List(t.dir)
 	if err != nil {
 		return err
 	}
 	if _, reused := infoOf(infos, name); !reused {
 		for _, i := range t.layout.companions(infos, name) {
+			if before != nil && !slices.Contains(before, i) {
+				continue
+			}
 			if err := t.root.Remove(t.at(i.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -162,7 +168,7 @@ func (t trash) putRight() error {
 	left := 0
 	for _, i := range infos {
 		if name, ok := strings.CutSuffix(i.Name, deadSuffix); ok && i.Regular() {
-			errs = errors.Join(errs, t.finish(name))
+			errs = errors.Join(errs, t.finish(name, nil))
 		} else if name, ok := strings.CutSuffix(i.Name, pendingSuffix); ok && i.Regular() {
 			kept, err := t.putBack(name)
 			if kept {
