@@ -39,12 +39,14 @@ func (o *Oracle) Quiet() {
 	o.concluded()
 }
 
-// eligible (L1): every closed segment that is on disk is in the store as it is on disk.
+// eligible (L1): every closed segment that is on disk is in the store as it is on disk. A file that
+// is left without the one with the records belongs to no segment.
 func (o *Oracle) eligible(l *logRecord, files []file, store *storeTruth) {
 	records := liveRecords(files)
 	for _, x := range files {
 		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
-		if !closed {
+		segment := slices.ContainsFunc(records, func(r file) bool { return r.base == x.base })
+		if !closed || !segment {
 			continue
 		}
 		if missing := store.proves(x.fileName, x.data); missing != "" {

@@ -53,9 +53,9 @@ func (o *Oracle) touches(p Point) {
 // counts when the deletion is decided.
 func (o *Oracle) takes(f fileName, p Point) {
 	files := o.w.files(f.log)
-	o.untouched(f, files)
 	for _, x := range files {
-		if x.at == p.Name {
+		if x.at == p.Name { // else it is gone, and the operation will say so
+			o.untouched(f, files)
 			o.objections[x.stat.Inode] = o.objection(f, files)
 		}
 	}

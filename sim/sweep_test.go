@@ -47,6 +47,8 @@ type rig struct {
 	fate    Fate
 	met     []Point
 	fired   bool
+	// meanwhile happens right before the point that is hit. It may be nil.
+	meanwhile func()
 }
 
 func newRig(t *testing.T) *rig {
@@ -65,6 +67,9 @@ func (r *rig) watch(p Point) Fate {
 		return Proceed
 	}
 	r.fired = true
+	if r.meanwhile != nil {
+		r.w.aside(r.meanwhile)
+	}
 	return r.fate
 }
 

@@ -142,6 +142,14 @@ func (w *World) act(do func() error) error {
 	return p.err
 }
 
+// aside lets the world do something by its own hand, in the middle of what the process does.
+func (w *World) aside(do func()) {
+	before := w.acting
+	w.acting = false
+	do()
+	w.acting = before
+}
+
 func (w *World) start() error {
 	p := w.process
 	if err := w.open(p); err != nil {
