@@ -61,6 +61,8 @@ type chance struct {
 	hit    Point // the last point that was hit
 	inside int   // calls of the store until something happens in the middle of one; 0 for never
 	meet   func()
+	aside  int // points until the owner comes in between; 0 for never
+	deed   func()
 }
 
 // logsOf are the logs of a history: two of one table, one of another.
@@ -136,6 +138,11 @@ func (h *chance) judge(t *rapid.T) {
 
 // watch lets the armed fault of disk or ledger happen.
 func (h *chance) watch(p Point) Fate {
+	if h.aside > 0 {
+		if h.aside--; h.aside == 0 {
+			h.w.aside(h.deed)
+		}
+	}
 	if h.disk == 0 || p.Place == InStore && h.fate != StopBefore && h.fate != StopAfter {
 		return Proceed
 	}
@@ -415,7 +422,23 @@ func (h *chance) overlaps() map[string]func(*rapid.T) {
 		}
 	}
 	run := func() { _ = h.w.Run() }
+	owner := func(t *rapid.T) {
+		id, i := h.log(t), rapid.IntRange(0, 3).Draw(t, "segment")
+		version := rapid.IntRange(0, 3).Draw(t, "version; 0 for one more segment")
+		h.aside = rapid.IntRange(1, 40).Draw(t, "points before")
+		h.deed = func() {
+			bases, err := h.w.Bases(id)
+			h.must(err)
+			h.w.Advance(time.Millisecond)
+			if version == 0 {
+				h.must(h.w.Append(id, 1))
+			} else if i < len(bases)-1 {
+				h.must(h.w.Write(id, bases[i], Content(id, bases[i], version)))
+			}
+		}
+	}
 	return map[string]func(*rapid.T){
+		"with its owner":  owner,
 		"with a scan":     arm(scan),
 		"with a run":      arm(run),
 		"and is given up": arm(h.w.GiveUp),
@@ -434,7 +457,7 @@ func (h *chance) overlaps() map[string]func(*rapid.T) {
 
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *chance) heal() {
-	h.store, h.disk, h.inside = nil, 0, 0
+	h.store, h.disk, h.inside, h.aside = nil, 0, 0, 0
 	h.must(h.w.Return())
 	forbidden := h.w.Config.Delete != tier.LocalDeleteUnlink
 	h.w.Config.Delete = tier.LocalDeleteUnlink
