@@ -21,7 +21,7 @@ type Config struct {
 	// Generation returns the settings in force. It is called once per decision.
 	Generation func() *Generation
 	Now        func() tier.Time
-	// NewAttempt returns a random id, never the same twice.
+	// NewAttempt returns an id that was never there before, also not in another process's life.
 	NewAttempt func() tier.AttemptID
 	// Trouble is told of what is worth a log line and changes no result. It may be nil.
 	Trouble func(tier.Problem)

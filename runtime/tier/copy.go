@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// AttemptID names one attempt to copy one segment. It is random, new each time, and part of every
-// key of the attempt, so that a late upload can overwrite or revive nothing.
+// AttemptID names one attempt to copy one segment. It is new each time, by chance, and part of
+// every key of the attempt, so that a late upload can overwrite or revive nothing.
 type AttemptID [16]byte
 
 // String gives 32 lower-case hexadecimal digits.
