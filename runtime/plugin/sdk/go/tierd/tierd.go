@@ -79,6 +79,11 @@ type Batch struct {
 	Copied       []uint8 // 1 if every offset was copied
 	Verified     []uint8 // 1 if its copy was verified
 	TierState    []uint8
+
+	zero struct { // what the columns that the host does not send are slices of
+		wide   []int64
+		narrow []uint8
+	}
 }
 
 // Len is the number of segments.
@@ -104,10 +109,6 @@ var (
 	answer     []uint64
 	choices    Choices
 	batch      Batch
-	zero       struct {
-		wide   []int64
-		narrow []uint8
-	}
 )
 
 // Register makes p the plugin. Call it in an init function.
@@ -197,7 +198,7 @@ func decode(text []byte, b *Batch) error {
 	if directory+columns*directoryBytes > len(text) {
 		return fmt.Errorf("%d columns do not fit in %d bytes", columns, len(text))
 	}
-	*b = Batch{Now: int64(le.Uint64(text[32:])), Logs: int(le.Uint32(text[24:]))}
+	*b = Batch{Now: int64(le.Uint64(text[32:])), Logs: int(le.Uint32(text[24:])), zero: b.zero}
 	for i := range columns {
 		entry := text[directory+i*directoryBytes:]
 		id, typ, at := le.Uint16(entry), entry[2], int(le.Uint32(entry[4:]))
@@ -227,16 +228,16 @@ func decode(text []byte, b *Batch) error {
 func (b *Batch) fill(n int) {
 	for id := uint16(1); id <= lastColumn; id++ {
 		if c := b.wide(id); c != nil && len(*c) != n {
-			if len(zero.wide) < n {
-				zero.wide = make([]int64, n)
+			if len(b.zero.wide) < n {
+				b.zero.wide = make([]int64, n)
 			}
-			*c = zero.wide[:n]
+			*c = b.zero.wide[:n]
 		}
 		if c := b.narrow(id); c != nil && len(*c) != n {
-			if len(zero.narrow) < n {
-				zero.narrow = make([]uint8, n)
+			if len(b.zero.narrow) < n {
+				b.zero.narrow = make([]uint8, n)
 			}
-			*c = zero.narrow[:n]
+			*c = b.zero.narrow[:n]
 		}
 	}
 }
