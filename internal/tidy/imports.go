@@ -45,6 +45,7 @@ var layers = []unit{
 	adapter("offsets"),
 	adapter("objstore"),
 	adapter("runtime/logdir"),
+	adapter("runtime/broker"),
 	{dir: guestUnit, std: true},
 	adapter("runtime/plugin"),
 	adapter("runtime/audit"),
@@ -57,7 +58,7 @@ var layers = []unit{
 
 	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/audit", "runtime/facts"),
+		"runtime/audit", "runtime/facts", "runtime/broker"),
 	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
 		"runtime/audit"),

@@ -49,7 +49,9 @@ type Source struct {
 	// ClosedAfter closes the last segment of a plain log once it has not changed for so long;
 	// 0 never does.
 	ClosedAfter time.Duration
-	Place       Place
+	// Kafka is how the cluster of a kafka source is reached; zero where the file does not say.
+	Kafka Broker
+	Place Place
 }
 
 // Next says how the end of a plain segment is known.

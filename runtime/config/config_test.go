@@ -128,7 +128,7 @@ func (m *machine) run(t *testing.T, td *datadriven.TestData, last **Config) stri
 	*last = g.Config
 	var b strings.Builder
 	switch td.Cmd {
-	case "print":
+	case "print", "whole":
 		out, err := g.Config.Redacted()
 		if err != nil {
 			t.Fatal(err)

@@ -102,7 +102,7 @@ func (s Source) print() *yaml.Node {
 	return mapping(
 		"name", scalar(s.Name), "layout", scalar(string(s.Layout)), "path", scalar(s.Path),
 		"local_delete", scalar(string(s.LocalDelete)), "pattern", optional(s.Pattern),
-		"next", optional(string(s.Next)), "closed_after", closed)
+		"next", optional(string(s.Next)), "closed_after", closed, "kafka", s.Kafka.print())
 }
 
 func (b Bucket) print() *yaml.Node {

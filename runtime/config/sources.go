@@ -45,7 +45,7 @@ func (d *decoder) source(n *yaml.Node) (s Source, ok bool) {
 		{"layout", value(d, "layout", &s.Layout, layout)},
 		{"path", value(d, "path", &s.Path, d.path)},
 		{"local_delete", placed(d, "local_delete", &del, localDelete)},
-		{"kafka", d.unavailable("kafka (the broker of a source)")},
+		{"kafka", d.readBroker(&s.Kafka)},
 		{"pattern", value(d, "pattern", &s.Pattern, pattern)},
 		{"next", value(d, "next", &s.Next, oneOf(NextFollowing, NextBasePlus1, NextBaseSize))},
 		{"closed_after", value(d, "closed_after", &s.ClosedAfter, duration(time.Second))},
@@ -59,6 +59,7 @@ func (d *decoder) source(n *yaml.Node) (s Source, ok bool) {
 		}
 	}
 	d.checkPlain(n, &s, seen)
+	d.checkBroker(&s, seen)
 	return s, s.Name != "" && s.Layout != "" && s.Path != ""
 }
 
