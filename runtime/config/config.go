@@ -31,6 +31,7 @@ type Config struct {
 
 	defaults entry
 	tables   []entry
+	match    matcher // of the names of tables
 	// anyTable is set where the file has no "tables": every table is governed, by the defaults.
 	anyTable bool
 }

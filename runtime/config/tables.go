@@ -130,7 +130,8 @@ func (d *decoder) readTables(c *Config) func(*yaml.Node) {
 		}, e.fields(d)...))
 		d.require(n, " in an entry of tables", seen, "name")
 		if e.name.set() {
-			d.shadowed(c.tables, e)
+			d.shadowed(c, e)
+			c.match.add(e.name.value, len(c.tables))
 			c.tables = append(c.tables, e)
 		}
 	})
@@ -156,19 +157,23 @@ func tablePattern(n *yaml.Node) (string, error) {
 	return s, nil
 }
 
+// globChars are what makes a name a glob.
+const globChars = `*?[\`
+
 // isGlob reports whether the name can match anything but itself.
-func isGlob(name string) bool { return strings.ContainsAny(name, `*?[\`) }
+func isGlob(name string) bool { return strings.ContainsAny(name, globChars) }
 
 // shadowed warns of an entry that can never govern, since one before it matches all that it does.
-func (d *decoder) shadowed(before []entry, e entry) {
-	for _, b := range before {
-		same := b.name.value == e.name.value
-		matches, _ := path.Match(b.name.value, e.name.value)
-		if same || matches && !isGlob(e.name.value) {
-			d.warn(e.name.place, "the first match wins: move it up",
-				"this entry is never used: %q in line %d matches first", b.name.value, b.place.Line)
-			return
-		}
+// Of a glob only its like is known to do so.
+func (d *decoder) shadowed(c *Config, e entry) {
+	before, ok := c.match.find(e.name.value)
+	if isGlob(e.name.value) {
+		before, ok = c.match.literal[e.name.value]
+	}
+	if ok {
+		b := c.tables[before]
+		d.warn(e.name.place, "the first match wins: move it up",
+			"this entry is never used: %q in line %d matches first", b.name.value, b.place.Line)
 	}
 }
 
@@ -228,10 +233,8 @@ func (c *Config) governing(name string) (entry, bool) {
 	if name == "" || strings.HasPrefix(name, "__") {
 		return entry{}, false
 	}
-	for _, e := range c.tables {
-		if ok, _ := path.Match(e.name.value, name); ok || e.name.value == name {
-			return e, true
-		}
+	if i, ok := c.match.find(name); ok {
+		return c.tables[i], true
 	}
 	return c.defaults, c.anyTable
 }
