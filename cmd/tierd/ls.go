@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tierd/tierd/runtime/api"
@@ -45,7 +46,7 @@ func (c *lsCmd) Run(a *app) error {
 				sum = s.SHA256.String()[:12]
 			}
 			rows[i] = row(fmt.Sprint(s.Base), fmt.Sprint(s.Next), humanBytes(s.Bytes),
-				humanSince(now, s.MaxTimestamp), tiers(s.Tiers), string(s.State), sum)
+				humanSince(now, cmp.Or(s.MaxTimestamp, s.ModTime)), tiers(s.Tiers), string(s.State), sum)
 		}
 		p.table("BASE\tNEXT\tSIZE\tAGE\tTIERS\tSTATE\tSHA256", rows)
 		for _, s := range list.Segments {

@@ -10,6 +10,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -77,6 +78,25 @@ func (g *Gate) Ask(ctx context.Context, f *Facts) (Permit, Verdict) {
 		return Permit{}, v
 	}
 	return Permit{grant: &grant{target: f.Target()}}, v
+}
+
+// Explain judges the facts for people and permits nothing. Where the guard objects, policies are
+// asked as well, so that a pause or a brake does not hide what will keep the segment after it.
+func (g *Gate) Explain(ctx context.Context, f *Facts) Verdict {
+	_, v := g.Ask(ctx, f)
+	if len(v.Guard) == 0 {
+		return v
+	}
+	d, err := g.policies.Decide(ctx, f)
+	if err != nil {
+		d.Delete, d.Reasons = false, append(d.Reasons, tier.Reason{Code: tier.CodePolicyError,
+			Text: fmt.Sprintf("kept: %v", err)})
+	}
+	if !d.Delete {
+		v.Reasons, v.Digest = append(slices.Clip(v.Reasons), d.Reasons...), d.Digest
+		v.Due = max(v.Due, d.Due)
+	}
+	return v
 }
 
 // Target is exactly what a permit allows to be deleted.

@@ -320,6 +320,42 @@ func TestPoliciesAreNotAskedAboveTheGuard(t *testing.T) {
 	}
 }
 
+// TestExplain: what the guard keeps is kept, and what the policies would say is said as well.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		guard  bool
+		answer gate.Decision
+		err    error
+		want   []tier.Code
+		delete bool
+	}{
+		{"yes", false, gate.Decision{Delete: true}, nil, nil, true},
+		{"both keep", true, gate.Decision{Reasons: []tier.Reason{{Code: tier.CodeLocalTTL}}, Due: 5},
+			nil, []tier.Code{tier.CodeActiveSegment, tier.CodeLocalTTL}, false},
+		{"the guard alone", true, gate.Decision{Delete: true,
+			Reasons: []tier.Reason{{Code: tier.CodeLocalTTL}}}, nil,
+			[]tier.Code{tier.CodeActiveSegment}, false},
+		{"late", true, gate.Decision{Delete: true}, errors.New("late"),
+			[]tier.Code{tier.CodeActiveSegment, tier.CodePolicyError}, false},
+	} {
+		g := gate.New(policies(func() (gate.Decision, error) { return c.answer, c.err }))
+		f := good()
+		if c.guard {
+			f.Safety.Closed = tier.No
+		}
+		v := g.Explain(context.Background(), f)
+		var got []tier.Code
+		for _, r := range v.Reasons {
+			got = append(got, r.Code)
+		}
+		if v.Delete != c.delete || !reflect.DeepEqual(got, c.want) || v.Due != c.answer.Due {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
+
 func TestNewNeedsPolicies(t *testing.T) {
 	t.Parallel()
 	defer func() {

@@ -154,7 +154,7 @@ func fullListing() *api.Listing {
 }
 
 func copiedSegment() api.Segment {
-	return api.Segment{Base: 100, Next: 220, Bytes: 1024, MaxTimestamp: at(0),
+	return api.Segment{Base: 100, Next: 220, Bytes: 1024, MaxTimestamp: at(0), ModTime: at(0),
 		Tiers: []api.Tier{api.TierLocal, api.TierRemote}, State: api.SegmentCopied,
 		SHA256: &tier.SHA256{0xab, 0xcd}, Object: ptr("5f0c/orders/0/00000000000000000100.log"),
 		CopiedAt: at(1)}

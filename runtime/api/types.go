@@ -225,9 +225,12 @@ type Segment struct {
 	Next  tier.Offset `json:"next"`
 	Bytes int64       `json:"bytes"` // of all its files
 	// MaxTimestamp is the largest record timestamp; null where none is known or usable.
-	MaxTimestamp Time         `json:"max_timestamp"`
-	Tiers        List[Tier]   `json:"tiers"`
-	State        SegmentState `json:"state"`
+	MaxTimestamp Time `json:"max_timestamp"`
+	// ModTime is when the file with the records was last changed, before it was copied; null where
+	// it is not known. It tells the age where MaxTimestamp does not.
+	ModTime Time         `json:"mod_time"`
+	Tiers   List[Tier]   `json:"tiers"`
+	State   SegmentState `json:"state"`
 	// SHA256 is of the file with the records; null until it was read.
 	SHA256 *tier.SHA256 `json:"sha256"`
 	// Object is the key of the copy of that file; null where there is no copy.

@@ -164,7 +164,8 @@ func (d *Daemon) Segments(_ context.Context, id tier.LogID) (*api.Listing, error
 }
 
 func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, error) {
-	s := api.Segment{Base: v.Base, Next: v.Next, Bytes: v.Bytes, MaxTimestamp: api.Time(v.MaxTime),
+	s := api.Segment{Base: v.Base, Next: v.Next, Bytes: v.Bytes,
+		MaxTimestamp: api.Time(v.MaxTime), ModTime: api.Time(v.ModTime),
 		Tiers: []api.Tier{}, State: api.SegmentState(v.State), Reasons: []api.Reason{}}
 	if v.Local {
 		s.Tiers = append(s.Tiers, api.TierLocal)

@@ -216,7 +216,21 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 			break
 		}
 	}
-	return append(append(out, e.whyLocal(l, 0)...), e.whyRemote(l)...)
+	for _, r := range append(e.whyLocal(l, 0), e.whyRemote(l)...) {
+		if !slices.Contains(out, r) { // a pause is said once, though it stops both
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// remoteWaits reports whether anything of the log in the store would go now if it might.
+func (e *Engine) remoteWaits(l *logIndex, t *tableIndex) bool {
+	if leaving, _ := e.Leaving(l.id); leaving.Segments > 0 || l.leaves(t) {
+		return true
+	}
+	i := l.oldestRemote()
+	return i >= 0 && e.remoteDue(l, t, &l.remote[i], l.remoteExtent().Bytes) <= e.now
 }
 
 // whyRemote says what the remote segments wait for, where that is no limit of theirs.
@@ -225,7 +239,8 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 		return nil
 	}
 	var out []tier.Reason
-	if why := e.finalStopped(e.table(l.id.Table)); why != nil && why != e.paused {
+	t := e.table(l.id.Table)
+	if why := e.finalStopped(t); why != nil && why != e.paused && e.remoteWaits(l, t) {
 		out = append(out, *why)
 	}
 	if k := l.remoteKept; k != nil {

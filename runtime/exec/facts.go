@@ -11,7 +11,7 @@ import (
 )
 
 // Explain gathers the same facts that a deletion of the candidate would be judged on, and asks the
-// same gate; the permit is thrown away.
+// same gate, which permits nothing.
 func (x *Executor) Explain(ctx context.Context, f engine.Delete,
 	c engine.DeleteCandidate) (gate.Verdict, error) {
 	g := x.c.Generation()
@@ -19,8 +19,7 @@ func (x *Executor) Explain(ctx context.Context, f engine.Delete,
 	if err != nil {
 		return gate.Verdict{}, err
 	}
-	_, v := g.Gate.Ask(ctx, facts)
-	return v, nil
+	return g.Gate.Explain(ctx, facts), nil
 }
 
 // Facts gathers what a deletion of the candidate would be judged on, and asks nobody.

@@ -41,7 +41,7 @@ func (x *Executor) PlanLocal(ctx context.Context, f engine.Delete) ([]Planned, e
 		}
 		window = window.Plus(1, facts.Seg.Bytes)
 		facts.Safety.Window = window
-		_, v := g.Gate.Ask(ctx, facts)
+		v := g.Gate.Explain(ctx, facts)
 		out = append(out, Planned{f.Action, facts.Seg.Range, facts.Seg.Bytes, v})
 		if !v.Delete {
 			break
@@ -82,7 +82,7 @@ func (x *Executor) PlanRemote(ctx context.Context, f engine.Expire) ([]Planned, 
 		r.Logical, r.Oldest, r.LedgerKnows = true, tier.Yes, knows
 		window = window.Plus(1, facts.Seg.Bytes)
 		facts.Safety.Window = window
-		_, v := g.Gate.Ask(ctx, facts)
+		v := g.Gate.Explain(ctx, facts)
 		out = append(out, Planned{tier.DeleteRemote, facts.Seg.Range, facts.Seg.Bytes, v})
 		if !v.Delete {
 			break
