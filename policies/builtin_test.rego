@@ -132,6 +132,18 @@ test_remote_bytes if {
 	})
 }
 
+test_what_left_the_log_goes if {
+	count(builtin.expire_remote) == 1 with input as changed({
+		"/action": "delete_remote",
+		"/log/log_start": base.segment.next,
+	})
+	count(builtin.expire_remote) == 0 with input as changed({
+		"/action": "delete_remote",
+		"/log/log_start": base.segment.next - 1,
+	})
+	count(builtin.expire) == 0 with input as changed({"/log/log_start": base.segment.next})
+}
+
 test_remote_limits_do_not_touch_local_segments if {
 	in_ := changed({"/segment/age_ns": 1000 * hour, "/table/local_ttl_ns": 0})
 	count(builtin.expire_remote) == 0 with input as in_

@@ -80,8 +80,9 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 	m := tier.StartMoved{Log: f.Log, Start: state.LogStart, Cause: tier.MoveExpired, At: x.c.Now(),
 		Window: x.c.Ledger.Table(f.Log.Table).Window}
 	var kept *engine.KeptRemote
+	left := f.Remote
 	for i, c := range f.Segments {
-		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, f.Remote)
+		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, left)
 		if err != nil {
 			return nil, err
 		}
@@ -101,6 +102,7 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		m.Start = max(m.Start, c.Next)
 		m.Expired = m.Expired.Add(c.Range)
 		m.Window = facts.Safety.Window
+		left = without(left, c)
 	}
 	if len(m.Expired) == 0 {
 		if kept == nil {
@@ -114,6 +116,15 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		return moved, err
 	}
 	return r, err
+}
+
+// without is what the log has in the store once it no longer begins with the segment: limits of
+// size are asked about what is left, not about what was there before.
+func without(all engine.Extent, c engine.RemoteCandidate) engine.Extent {
+	all.Base = min(max(all.Base, c.Next), all.Next)
+	all.Segments = max(all.Segments-1, 0)
+	all.Bytes = max(all.Bytes-c.Bytes, 0)
+	return all
 }
 
 // remoteFacts looks at what guard and policies may know of a remote segment. The error is one that
