@@ -24,6 +24,8 @@ const (
 	tierUnit = "runtime/tier"
 	gateUnit = "policies/gate"
 	vfsUnit  = "runtime/vfs"
+	// kbatchUnit reads the headers of record batches, for whoever has their bytes.
+	kbatchUnit = "runtime/logdir/kbatch"
 )
 
 // guestUnit is what plugins are written with. It runs inside them, where nothing calls main.
@@ -44,11 +46,13 @@ var layers = []unit{
 	adapter("policies/rego", "policies"),
 	adapter("offsets"),
 	adapter("objstore"),
-	adapter("runtime/logdir"),
+	{dir: kbatchUnit, may: []string{tierUnit}},
+	adapter("runtime/logdir", kbatchUnit),
 	adapter("runtime/broker"),
 	{dir: guestUnit, std: true},
 	adapter("runtime/plugin"),
 	adapter("runtime/audit"),
+	adapter("runtime/read", kbatchUnit),
 	{dir: "runtime/facts", may: []string{tierUnit}},
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
 	adapter("runtime/api"),
@@ -58,7 +62,7 @@ var layers = []unit{
 
 	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/audit", "runtime/facts", "runtime/broker"),
+		"runtime/audit", "runtime/facts", "runtime/broker", "runtime/read"),
 	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
 		"runtime/audit"),

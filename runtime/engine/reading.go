@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"sort"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Readable is what a reader needs to know of the local part of a log.
+type Readable struct {
+	Source      string
+	Layout      tier.Layout
+	Incarnation string
+	// Usable: the source has the log, and what it has is of the log that the ledger knows. Where it
+	// is false, what follows says nothing.
+	Usable           bool
+	SourceStart      tier.Offset // the source's own log start
+	HighWatermark    tier.Offset // exclusive
+	HasHighWatermark bool        // false where the layout has none
+	LocalEnd         tier.Offset // end of the last record seen
+}
+
+// Readable returns what the last look at the log's source showed; false for a log never heard of.
+func (e *Engine) Readable(id tier.LogID) (Readable, bool) {
+	l := e.logs[id]
+	if l == nil {
+		return Readable{}, false
+	}
+	return Readable{Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
+		Usable: l.present && l.double == "" && e.source(l.source).trouble == nil &&
+			(!l.opened || l.incarnation == l.state.Incarnation),
+		SourceStart: l.sourceStart, HighWatermark: l.hw, HasHighWatermark: l.hasHW,
+		LocalEnd: l.localEnd}, true
+}
+
+// LocalFrom returns the first local segment of the log that ends above the offset; false if there
+// is none.
+func (e *Engine) LocalFrom(id tier.LogID, o tier.Offset) (tier.LocalSegment, bool) {
+	l := e.logs[id]
+	if l == nil || len(l.local) == 0 {
+		return tier.LocalSegment{}, false
+	}
+	last := len(l.local) - 1
+	i := sort.Search(last, func(i int) bool { return l.local[i].Next > o })
+	s := l.local[i]
+	if i == last && !s.Closed() {
+		s.Next = max(s.Next, l.localEnd) // where a scan does not give it an end of its own
+	}
+	return s, s.Next > o
+}

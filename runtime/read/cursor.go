@@ -1,0 +1,179 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// stepsMax bounds how many segments without a batch one call steps over.
+const stepsMax = 4096
+
+// SegmentBytesMax is the largest segment of a plain log that is given whole, in bytes.
+const SegmentBytesMax = 64 << 20
+
+// chunkBytesMax bounds what one call gives, whatever it is asked for: but for one batch.
+const chunkBytesMax = 64 << 20
+
+// Cursor reads a log from an offset on. It belongs to one goroutine. It need not be closed.
+type Cursor struct {
+	r     *Reader
+	id    tier.LogID
+	next  tier.Offset
+	start tier.Offset // of the log when the cursor was made
+}
+
+// Open returns a cursor that stands at the offset. What was in the log then it may read until the
+// grace is over, though the log start moves. Errors are *OutOfRange and ErrUnknownLog.
+func (r *Reader) Open(id tier.LogID, from tier.Offset) (*Cursor, error) {
+	v, err := r.view(id)
+	if err != nil {
+		return nil, err
+	}
+	if from < v.start || from > v.end {
+		return nil, &OutOfRange{id, from, v.start, v.end}
+	}
+	return &Cursor{r: r, id: id, next: from, start: v.start}, nil
+}
+
+// Offset is where the cursor stands.
+func (c *Cursor) Offset() tier.Offset { return c.next }
+
+// check says whether the cursor may read on where it stands.
+func (c *Cursor) check(v *view) error {
+	switch {
+	case c.next > v.end:
+		return &OutOfRange{c.id, c.next, v.start, v.end}
+	case c.next >= v.start:
+		return nil
+	case c.next < c.start:
+		return &OutOfRange{c.id, c.next, v.start, v.end}
+	}
+	for _, m := range v.state.Moves {
+		if m.Start > c.next && c.r.c.Now() < m.At+c.r.c.Grace() {
+			return nil
+		} else if m.Start > c.next {
+			break
+		}
+	}
+	return fmt.Errorf("log %s: offset %d: %w: it begins at %d now (%w)", c.id, c.next, ErrGone,
+		v.start, &OutOfRange{c.id, c.next, v.start, v.end})
+}
+
+// place is where offsets are read from: the source's segment, or else a copy.
+type place struct {
+	tier.Range // the offsets that are read there
+	local      bool
+	segment    tier.LocalSegment
+	copy       *remoteCopy
+}
+
+// Next reads on; see Reader.Read. At the end of the log the chunk is empty, and it may be called
+// again later.
+func (c *Cursor) Next(ctx context.Context, maxBytes int64) (Chunk, error) {
+	maxBytes = min(max(maxBytes, 1), chunkBytesMax)
+	noLocal, again := false, false
+	for range stepsMax {
+		if err := ctx.Err(); err != nil {
+			return Chunk{}, err
+		}
+		v, err := c.r.view(c.id)
+		if err == nil {
+			err = c.check(&v)
+		}
+		if err != nil {
+			return Chunk{}, err
+		}
+		if c.next == v.end {
+			break
+		}
+		p, ok, err := c.r.place(&v, c.next, !noLocal, again)
+		if err != nil {
+			return Chunk{}, err
+		}
+		if !ok || p.Base >= v.end {
+			c.next, noLocal = v.end, false // the rest is a hole
+			continue
+		}
+		if p.Base > c.next {
+			c.next, noLocal = p.Base, false // a hole
+			continue
+		}
+		chunk, err := c.r.readPlace(ctx, &v, p, c.next, maxBytes)
+		switch {
+		case err != nil && p.local && !noLocal && elsewhere(err):
+			noLocal, again = true, true // it went away between looking and reading: the other tier
+		case err != nil:
+			return Chunk{}, c.explain(ctx, p, err)
+		case len(chunk.Batches) == 0 && chunk.Next == c.next:
+			return chunk, nil // the end of what is there yet
+		default:
+			c.next, noLocal = chunk.Next, false
+			if len(chunk.Batches) > 0 {
+				return chunk, nil
+			}
+		}
+	}
+	return Chunk{Base: c.next, Next: c.next}, nil
+}
+
+// elsewhere reports whether the error of a local read is a reason to look into the other tier.
+func elsewhere(err error) bool {
+	return errors.Is(err, tier.ErrVanished) || errors.Is(err, tier.ErrChanged) ||
+		errors.Is(err, tier.ErrDamaged)
+}
+
+// explain finds out what the error of a read means: where the offsets have left the log meanwhile,
+// that; where a copy is not what it should be, that is told to whoever tends them.
+func (c *Cursor) explain(ctx context.Context, p place, err error) error {
+	if ctx.Err() != nil || p.local {
+		return err
+	}
+	if !errors.Is(err, tier.ErrVanished) && !errors.Is(err, tier.ErrDamaged) {
+		return err
+	}
+	v, errView := c.r.view(c.id)
+	if errView != nil {
+		return errView
+	}
+	if errCheck := c.check(&v); errCheck != nil {
+		return errCheck
+	}
+	if c.next < v.start {
+		return fmt.Errorf("log %s: offset %d: %w: %w", c.id, c.next, ErrGone, err)
+	}
+	if c.r.c.Suspect != nil {
+		c.r.c.Suspect(c.id, p.copy.position, err)
+	}
+	return err
+}
+
+// place finds where the offset is read from, or the next one that can be. Local may be false where
+// the source was found not to have what it seemed to.
+func (r *Reader) place(v *view, o tier.Offset, local, again bool) (place, bool, error) {
+	var best place
+	found := false
+	if v.local.Usable && local {
+		if s, ok := r.c.Local.From(v.id, max(o, v.local.SourceStart)); ok {
+			best = place{Range: tier.Range{Base: max(s.Base, v.local.SourceStart), Next: s.Next},
+				local: true, segment: s}
+			if found = true; best.Base <= o {
+				return best, true, nil
+			}
+		}
+	}
+	for look := again; ; look = true {
+		spans, err := r.remote(v, look)
+		if err != nil {
+			return place{}, false, err
+		}
+		if s, ok := from(spans, o); ok && (!found || s.Base < best.Base) {
+			best, found = place{Range: s.Range, copy: s.copy}, true
+		}
+		if found && best.Base <= o || look {
+			return best, found, nil
+		}
+	}
+}

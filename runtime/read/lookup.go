@@ -1,0 +1,283 @@
+package read
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/tierd/tierd/runtime/logdir/kbatch"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Sizes of the entries of Kafka's indexes, in bytes; relative offsets count from the segment's
+// base.
+//
+//	.index     i32 relative offset, i32 position of a batch: all batches before it lie below
+//	.timeindex i64 timestamp, i32 relative offset: no batch that lies below it is later
+//	.txnindex  i16 version 0, i64 producer id, i64 first offset, i64 last offset, i64 last stable
+const (
+	indexEntryBytes     = 8
+	timeIndexEntryBytes = 12
+	txnIndexEntryBytes  = 34
+)
+
+// seek finds the first batch that ends at or above the offset; io.EOF if the file has none.
+// Sequential tells that a reader came from just before.
+func (f *segfile) seek(o tier.Offset) (b kbatch.Batch, sequential bool, err error) {
+	if o <= f.base {
+		b, err := f.walk(0, o)
+		return b, true, err
+	}
+	if pos, ok := f.r.hints.get(f.id, o); ok {
+		if b, err := f.walk(pos, o); err == nil || err == io.EOF {
+			return b, true, err
+		}
+	}
+	pos, err := f.near(o)
+	if err != nil {
+		return kbatch.Batch{}, false, err
+	}
+	if pos > 0 {
+		b, err = f.walk(pos, o)
+		// An index is a hint: where it does not lead to the offset itself the log decides.
+		if err == nil && (b.Base <= o || b.Wrapper() || b.Position > pos || f.file == nil) {
+			return b, false, nil
+		}
+		if err == io.EOF && f.file == nil {
+			return b, false, err
+		}
+	}
+	b, err = f.walkAll(o)
+	return b, false, err
+}
+
+// walk goes from batch to batch, from the byte pos on, up to the first that ends at or above the
+// offset.
+func (f *segfile) walk(pos int64, o tier.Offset) (kbatch.Batch, error) {
+	for {
+		if err := f.ctx.Err(); err != nil {
+			return kbatch.Batch{}, err
+		}
+		b, err := kbatch.Next(f.at, pos, f.size)
+		if err != nil || b.Last >= o {
+			return b, err
+		}
+		pos += b.Size
+	}
+}
+
+// walkAll is walk from the beginning, or from what an earlier one has learnt.
+func (f *segfile) walkAll(o tier.Offset) (kbatch.Batch, error) {
+	index := f.r.rebuilt.of(f.id)
+	pos := index.near(o)
+	for {
+		if err := f.ctx.Err(); err != nil {
+			return kbatch.Batch{}, err
+		}
+		b, err := kbatch.Next(f.at, pos, f.size)
+		if err != nil || b.Last >= o {
+			return b, err
+		}
+		pos += b.Size
+		index.add(b.Next(), pos)
+	}
+}
+
+// near looks an offset up in the segment's index: the byte where a batch begins, before which all
+// batches lie below the offset; 0 where the index does not help.
+func (f *segfile) near(o tier.Offset) (int64, error) {
+	if f.file == nil {
+		d, ok := f.digest(extIndex)
+		if !ok {
+			return 0, nil // it did not fit its log when that was copied
+		}
+		data, err := f.r.c.Cache.whole(f.ctx, f.object.key, d)
+		if useless(err) {
+			f.suspect(err)
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		return searchIndex(bytesAt(data), int64(len(data)), f.base, o), nil
+	}
+	index, err := f.sibling(extIndex)
+	if err != nil || index == nil {
+		return 0, err
+	}
+	stat, err := index.Stat()
+	pos := int64(0)
+	if err == nil {
+		pos = searchIndex(index, stat.Size, f.base, o)
+	}
+	if err = errors.Join(err, index.Close()); err != nil {
+		return 0, err
+	}
+	if b, err := kbatch.Next(f.at, pos, f.size); err != nil || b.Base < f.base || b.Base > o {
+		return 0, nil
+	}
+	return pos, nil
+}
+
+// useless reports whether an index cannot be had as it was copied: then the log has to do.
+func useless(err error) bool {
+	return errors.Is(err, tier.ErrDamaged) || errors.Is(err, tier.ErrVanished) ||
+		errors.Is(err, ErrIndivisible)
+}
+
+// suspect tells that an object of the copy is not what it should be.
+func (f *segfile) suspect(err error) {
+	if f.r.c.Suspect != nil && !errors.Is(err, ErrIndivisible) {
+		f.r.c.Suspect(f.log, f.copy.Position, err)
+	}
+}
+
+// sibling opens another file of a local segment; nil if it is not there.
+func (f *segfile) sibling(ext string) (File, error) {
+	file, err := f.r.c.Local.Open(f.ctx, f.log, strings.TrimSuffix(f.name, extLog)+ext)
+	if errors.Is(err, tier.ErrVanished) {
+		return nil, nil
+	}
+	return file, err
+}
+
+// bytesAt reads from bytes.
+type bytesAt []byte
+
+// ReadAt implements io.ReaderAt.
+func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
+	if off >= int64(len(b)) {
+		return 0, io.EOF
+	}
+	n := copy(p, b[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// searchIndex finds the position of the last entry at or below the offset; 0 if there is none. An
+// index that is being written is preallocated: entries, then zeros.
+func searchIndex(at io.ReaderAt, size int64, base, o tier.Offset) int64 {
+	n, pos := size/indexEntryBytes, int64(0)
+	sort.Search(int(n), func(i int) bool {
+		var e [indexEntryBytes]byte
+		if _, err := at.ReadAt(e[:], int64(i)*indexEntryBytes); err != nil {
+			return true
+		}
+		p := int64(binary.BigEndian.Uint32(e[4:]))
+		if p == 0 || base+tier.Offset(binary.BigEndian.Uint32(e[:])) > o {
+			return true
+		}
+		pos = max(pos, p)
+		return false
+	})
+	return pos
+}
+
+// rebuilt holds what was learnt of files whose index does not help.
+type rebuilt struct {
+	mu    sync.Mutex
+	files map[fileID]*sparse
+	order []fileID
+}
+
+// rebuiltMax bounds how many files are remembered.
+const rebuiltMax = 64
+
+func (r *rebuilt) of(id fileID) *sparse {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.files[id]; s != nil {
+		return s
+	}
+	if r.files == nil {
+		r.files = map[fileID]*sparse{}
+	}
+	if len(r.order) == rebuiltMax {
+		delete(r.files, r.order[0])
+		r.order = r.order[1:]
+	}
+	s := &sparse{}
+	r.files[id], r.order = s, append(r.order, id)
+	return s
+}
+
+// sparseStep is how far apart the entries of a sparse index are at least, in bytes.
+const sparseStep = 64 << 10
+
+// sparse is an index made from a walk: entries ascend in both.
+type sparse struct {
+	mu      sync.Mutex
+	entries []sparseEntry
+}
+
+type sparseEntry struct {
+	next tier.Offset // all batches before pos lie below it
+	pos  int64
+}
+
+func (s *sparse) near(o tier.Offset) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := sort.Search(len(s.entries), func(i int) bool { return s.entries[i].next > o })
+	if i == 0 {
+		return 0
+	}
+	return s.entries[i-1].pos
+}
+
+func (s *sparse) add(next tier.Offset, pos int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.entries); n == 0 && pos >= sparseStep ||
+		n > 0 && pos >= s.entries[n-1].pos+sparseStep {
+		s.entries = append(s.entries, sparseEntry{next, pos})
+	}
+}
+
+// aheadQueue bounds how many requests to read ahead wait; more are dropped.
+const aheadQueue = 64
+
+// ahead is a request to read chunks of an object before somebody asks for them.
+type ahead struct {
+	object      object
+	first, last int64 // chunks
+}
+
+// readAhead asks for the chunks behind the byte pos, of a remote file.
+func (f *segfile) readAhead(pos int64) {
+	if f.file != nil || f.r.c.Ahead <= 0 || pos >= f.size {
+		return
+	}
+	first := pos/f.object.chunk + 1
+	last := min(first+int64(f.r.c.Ahead), f.object.chunks()) - 1
+	if first > last {
+		return
+	}
+	select {
+	case f.r.ahead <- ahead{f.object, first, last}:
+	default: // whoever asks for it reads it
+	}
+}
+
+// Run reads ahead until ctx ends. Several may run.
+func (r *Reader) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case a := <-r.ahead:
+			for n := a.first; n <= a.last && ctx.Err() == nil; n++ {
+				// What cannot be read now is read, and told, when it is asked for.
+				if _, err := r.c.Cache.get(ctx, a.object, n, n); err != nil {
+					break
+				}
+			}
+		}
+	}
+}

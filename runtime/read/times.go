@@ -1,0 +1,303 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/tierd/tierd/runtime/logdir/kbatch"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// ForTime finds the first record whose timestamp is at or after timestamp, which like the answer is
+// in milliseconds since the Unix epoch; found is false where there is none, and in layouts whose
+// records tierd does not know. Transaction markers count, as they do for a broker.
+func (r *Reader) ForTime(ctx context.Context, id tier.LogID, timestamp int64) (o tier.Offset,
+	at int64, found bool, err error) {
+	v, err := r.view(id)
+	if err != nil || v.layout != tier.LayoutKafka {
+		return 0, 0, false, err
+	}
+	err = r.each(ctx, &v, v.start, func(p place) (bool, error) {
+		if late, known, err := r.latest(&v, p); err != nil || known && late < timestamp {
+			return true, err
+		}
+		o, at, found, err = r.timeIn(ctx, &v, p, timestamp)
+		return !found, err
+	})
+	return o, at, found, err
+}
+
+// each calls fn for the places of the log's offsets from o on, ascending, until it returns false. A
+// local segment that is gone by then is looked for in the other tier.
+func (r *Reader) each(ctx context.Context, v *view, o tier.Offset,
+	fn func(place) (bool, error)) error {
+	for o < v.end {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, ok, err := r.place(v, o, true, false)
+		if err != nil || !ok {
+			return err
+		}
+		more, err := fn(p)
+		if err != nil && p.local && elsewhere(err) {
+			other, ok, errPlace := r.place(v, o, false, true)
+			if errPlace == nil && ok && other.Base <= max(o, p.Base) {
+				p = other
+				more, err = fn(p)
+			}
+		}
+		if err != nil || !more {
+			return err
+		}
+		o = max(p.Next, o+1)
+	}
+	return nil
+}
+
+// latest is the largest timestamp of the place, where a copy of it tells.
+func (r *Reader) latest(v *view, p place) (ms int64, known bool, err error) {
+	c := p.copy
+	if p.local {
+		spans, err := r.remote(v, false)
+		if err != nil {
+			return 0, false, err
+		}
+		s, ok := from(spans, p.segment.Base)
+		if !ok || s.copy.Base != p.segment.Base || s.copy.Next < p.segment.Next {
+			return 0, false, nil
+		}
+		c = s.copy
+	}
+	return int64(c.maxTime) / 1e6, true, nil
+}
+
+// timeIn finds the first record of the place at or after the timestamp.
+func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) (o tier.Offset,
+	at int64, found bool, err error) {
+	f, err := r.openPlace(ctx, v, p)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	start := p.Base
+	if after, ok := f.nearTime(timestamp); ok {
+		start = max(start, after)
+	}
+	b, _, err := f.seek(start)
+	below := f.below(v, p)
+	for ; err == nil && b.Last < below; b, err = kbatch.Next(f.at, b.Position+b.Size, f.size) {
+		if b.MaxTimestamp < timestamp || b.Size > batchBytesMax {
+			continue
+		}
+		buf := make([]byte, b.Size)
+		if n, err := f.at.ReadAt(buf, b.Position); n < len(buf) {
+			return 0, 0, false, f.named(err)
+		}
+		if err := b.Check(buf); err != nil {
+			return 0, 0, false, f.named(err)
+		}
+		errFound := Records(buf, func(x *Record) error {
+			if x.Timestamp < timestamp || x.Offset < p.Base || x.Offset < v.start {
+				return nil
+			}
+			o, at, found = x.Offset, x.Timestamp, true
+			return io.EOF
+		})
+		if found || errFound != nil {
+			return o, at, found, eofIsNil(errFound)
+		}
+	}
+	if err == io.EOF || p.local && !p.segment.Closed() && errors.Is(err, tier.ErrDamaged) {
+		err = nil
+	}
+	return 0, 0, false, err
+}
+
+func eofIsNil(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// nearTime looks a timestamp up in the segment's time index: no batch that lies below the offset is
+// as late. It is false where the index does not help.
+func (f *segfile) nearTime(timestamp int64) (tier.Offset, bool) {
+	at, size, done := f.companion(extTimeIndex)
+	if at == nil {
+		return 0, false
+	}
+	defer done()
+	var o tier.Offset
+	ok := false
+	sort.Search(int(size/timeIndexEntryBytes), func(i int) bool {
+		var e [timeIndexEntryBytes]byte
+		if _, err := at.ReadAt(e[:], int64(i)*timeIndexEntryBytes); err != nil {
+			return true
+		}
+		t := int64(binary.BigEndian.Uint64(e[:]))
+		if t == 0 || t >= timestamp { // an index that is being written ends in zeros
+			return true
+		}
+		if after := f.base + tier.Offset(binary.BigEndian.Uint32(e[8:])); after >= o {
+			o, ok = after, true
+		}
+		return false
+	})
+	return o, ok
+}
+
+// companion opens another file of the segment: an index that helps, or nothing.
+func (f *segfile) companion(ext string) (at io.ReaderAt, size int64, done func()) {
+	if f.file == nil {
+		d, ok := f.digest(ext)
+		if !ok {
+			return nil, 0, nil
+		}
+		data, err := f.r.c.Cache.whole(f.ctx, f.object.key, d)
+		if err != nil {
+			if useless(err) {
+				f.suspect(err)
+			}
+			return nil, 0, nil
+		}
+		return bytesAt(data), int64(len(data)), func() {}
+	}
+	file, err := f.sibling(ext)
+	if err != nil || file == nil {
+		return nil, 0, nil
+	}
+	stat, err := file.Stat()
+	if err != nil {
+		_ = file.Close() // only read
+		return nil, 0, nil
+	}
+	return file, stat.Size, func() { _ = file.Close() }
+}
+
+// Epochs returns the leader epochs of the log's batches, ascending by offset, from the log start
+// on: each with the first offset that it wrote. Behind the last one that tierd knows from batches
+// come those that the partition's own checkpoint names. Empty where batches carry no epoch.
+func (r *Reader) Epochs(ctx context.Context, id tier.LogID) ([]tier.EpochStart, error) {
+	v, err := r.view(id)
+	if err != nil || v.layout != tier.LayoutKafka {
+		return nil, err
+	}
+	spans, err := r.remote(&v, true)
+	if err != nil {
+		return nil, err
+	}
+	var out []tier.EpochStart
+	add := func(epoch tier.LeaderEpoch, start tier.Offset) {
+		if n := len(out); epoch != tier.NoLeaderEpoch && (n == 0 || out[n-1].Epoch < epoch) {
+			out = append(out, tier.EpochStart{Epoch: epoch, Start: max(start, v.start)})
+		}
+	}
+	copied := tier.Offset(0)
+	for _, s := range spans {
+		for i, e := range s.copy.lineage {
+			ends := i+1 < len(s.copy.lineage) && s.copy.lineage[i+1].Start <= max(s.Base, v.start)
+			if e.Start < s.Next && !ends {
+				add(e.Epoch, e.Start)
+			}
+		}
+		copied = s.Next
+	}
+	if !v.local.Usable {
+		return out, nil
+	}
+	for _, e := range r.checkpoint(ctx, id) {
+		if e.Start >= copied || len(out) == 0 {
+			add(e.Epoch, e.Start)
+		}
+	}
+	return out, nil
+}
+
+// Aborted returns the aborted transactions that have records in [from, to) or around it, as the
+// segments' .txnindex files tell, ascending by their last offset: what a client of read_committed
+// needs to leave them out.
+func (r *Reader) Aborted(ctx context.Context, id tier.LogID, from, to tier.Offset) (
+	[]AbortedTxn, error) {
+	v, err := r.view(id)
+	if err != nil || v.layout != tier.LayoutKafka || from >= to {
+		return nil, err
+	}
+	var out []AbortedTxn
+	err = r.each(ctx, &v, max(from, v.start), func(p place) (bool, error) {
+		list, err := r.abortedIn(ctx, &v, p)
+		for _, t := range list {
+			if t.Last >= from && t.First < to {
+				out = append(out, t)
+			}
+			if t.LastStable >= to {
+				return false, err // every later one began above
+			}
+		}
+		return true, err
+	})
+	slices.SortStableFunc(out, func(a, b AbortedTxn) int { return cmp.Compare(a.Last, b.Last) })
+	return slices.Compact(out), err
+}
+
+// AbortedTxn is an aborted transaction. All offsets are inclusive but LastStable, below which every
+// transaction had ended when this one did.
+type AbortedTxn struct {
+	ProducerID  int64
+	First, Last tier.Offset
+	LastStable  tier.Offset
+}
+
+// abortedIn reads the .txnindex of the place. One that the store lost cannot be made up for by
+// looking at less: without it, aborted records would pass for committed ones.
+func (r *Reader) abortedIn(ctx context.Context, v *view, p place) (out []AbortedTxn, err error) {
+	f, err := r.openPlace(ctx, v, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	var data []byte
+	if f.file == nil {
+		d, ok := f.digest(extTxnIndex)
+		if !ok {
+			return nil, nil
+		}
+		if data, err = f.r.c.Cache.whole(ctx, f.object.key, d); err != nil {
+			f.suspect(err)
+			return nil, err
+		}
+	} else if data, err = f.readSibling(extTxnIndex); err != nil {
+		return nil, err
+	} else if data == nil {
+		// There was none, or all of the segment is going just now.
+		again, err := r.c.Local.Open(ctx, v.id, f.name)
+		if err != nil {
+			return nil, err
+		}
+		return nil, again.Close()
+	}
+	for ; len(data) >= txnIndexEntryBytes; data = data[txnIndexEntryBytes:] {
+		n := func(at int) int64 { return int64(binary.BigEndian.Uint64(data[at:])) }
+		if version := binary.BigEndian.Uint16(data); version != 0 {
+			return nil, f.named(tier.ErrNewer)
+		}
+		out = append(out, AbortedTxn{n(2), tier.Offset(n(10)), tier.Offset(n(18)), tier.Offset(n(26))})
+	}
+	return out, nil
+}
+
+// readSibling reads another file of a local segment whole; nil if it is not there.
+func (f *segfile) readSibling(ext string) (data []byte, err error) {
+	file, err := f.sibling(ext)
+	if err != nil || file == nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return io.ReadAll(io.NewSectionReader(file, 0, wholeBytesMax))
+}
