@@ -26,6 +26,7 @@ type Config struct {
 	Copy         Copy
 	Limits       Limits
 	HTTP         HTTP
+	Read         Read
 	// Warnings are what is legal but hardly meant, by place.
 	Warnings Problems
 

@@ -137,6 +137,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 	c := &Config{
 		DataDir: d.abs(defaultDataDir), Interval: defaultInterval, SystemEnable: true,
 		Copy: defaultCopy(), Limits: defaultLimits(), HTTP: HTTP{Listen: defaultListen},
+		Read: defaultRead(),
 	}
 	c.Limits.PauseFile = d.abs(c.Limits.PauseFile)
 	dataDir := setting[string]{value: c.DataDir}
@@ -154,6 +155,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		{"copy", d.readCopy(&c.Copy)},
 		{"limits", d.readLimits(&c.Limits)},
 		{"http", d.readHTTP(&c.HTTP)},
+		{"read", d.readRead(&c.Read)},
 		{"kafka", d.unavailable("kafka (the read-only Kafka endpoint)")},
 	})
 	d.require(root, "", seen, "sources", "bucket")

@@ -84,6 +84,7 @@ func (c *Config) Redacted() ([]byte, error) {
 			"hold_max", durationNode(c.Copy.HoldMax)),
 		"limits", c.Limits.print(),
 		"http", c.HTTP.print(),
+		"read", c.Read.print(),
 	)
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)

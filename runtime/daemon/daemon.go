@@ -31,6 +31,7 @@ import (
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -77,6 +78,8 @@ type Daemon struct {
 	store   *objstore.Store
 	bucket  thanos.Bucket
 	limiter *limit.Limiter
+	cache   *read.Cache
+	reader  *read.Reader
 	sources []*source
 	exec    *exec.Executor
 	pool    *pool
@@ -176,6 +179,7 @@ func (d *Daemon) tend() {
 		d.step(engine.Paused{Reason: why})
 	}
 	d.tendReserve()
+	d.cache.Tend()
 	d.tendClock(d.work)
 }
 

@@ -124,6 +124,8 @@ func fixed(a, b *config.Config) string {
 		return "bucket"
 	case a.HTTP != b.HTTP:
 		return "http"
+	case a.Read != b.Read:
+		return "read"
 	case a.Copy.Workers != b.Copy.Workers:
 		return "copy.workers"
 	case a.Copy.Timeout != b.Copy.Timeout:

@@ -74,6 +74,9 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.openSources(c); err != nil {
 		return nil, err
 	}
+	if err := d.openReader(true); err != nil {
+		return nil, err
+	}
 	return d, d.restore()
 }
 
@@ -98,6 +101,9 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	if err := d.openSources(g.config); err != nil {
+		return nil, err
+	}
+	if err := d.openReader(false); err != nil {
 		return nil, err
 	}
 	if err := d.restore(); err != nil {
@@ -225,6 +231,9 @@ func (d *Daemon) close() error {
 	var errs []error
 	for _, s := range d.sources {
 		errs = append(errs, s.dir.Close())
+	}
+	if d.cache != nil {
+		errs = append(errs, d.cache.Close())
 	}
 	if d.bucket != nil {
 		errs = append(errs, d.bucket.Close())
