@@ -9,7 +9,10 @@ import (
 // planCmd says what would be deleted.
 type planCmd struct {
 	output
-	DetailedExitcode bool `help:"Exit with 4 if anything would be deleted."`
+	Policies         []string `name:"policy" short:"p" placeholder:"PATH" help:"Ask these policies instead of those in force: files, or directories of them with their data."`
+	Data             []string `placeholder:"PATH" help:"More data for --policy: .yaml, .yml and .json files, or directories of them."`
+	At               string   `placeholder:"TIME" help:"Ask as of then: an instant as in RFC 3339, a date, or how long from now, such as 7d."`
+	DetailedExitcode bool     `help:"Exit with 4 if anything would be deleted; with --policy or --at, if the answer is another than today's."`
 }
 
 // Help gives examples.
@@ -18,20 +21,34 @@ func (c *planCmd) Help() string {
 and deletes nothing. It says how much would go of each table, each segment with its reason, and what
 waits, for what and until when. The digest names the deletions: it stays the same while they do.
 
+With --policy other policies are asked, with --at those of a later moment, about what is there now.
+What is printed then is the difference from today: by table, with the rules that make it, and each
+segment that would go (+) or stay (-). No daemon needs to be stopped or reloaded for that.
+
 Examples:
 
 	tierd plan
 	tierd plan -o json | jq '.totals'
-	tierd plan --detailed-exitcode; test $? -eq 4 && echo something would go`
+	tierd plan --detailed-exitcode; test $? -eq 4 && echo something would go
+	tierd plan --policy new-policies/
+	tierd plan --at 30d
+	tierd plan --policy new-policies/ --at 2027-01-01 -o json | jq '.against.differences'`
 }
 
 // Run asks and prints.
 func (c *planCmd) Run(a *app) error {
+	question, err := c.question(a)
+	if err != nil {
+		return err
+	}
 	b, done, err := a.ask()
 	if err != nil {
 		return err
 	}
 	defer done()
+	if question != nil {
+		return c.compare(a, b, question)
+	}
 	plan, err := b.Plan(a.ctx)
 	if err != nil {
 		return err
@@ -49,16 +66,7 @@ func printPlan(p *page, now api.Time, plan *api.Plan) {
 	if len(plan.Deletions) == 0 {
 		p.line("nothing would be deleted now")
 	}
-	rows := make([]string, len(plan.Deletions))
-	for i, x := range plan.Deletions {
-		why := ""
-		if len(x.Reasons) > 0 {
-			why = x.Reasons[0].Text
-		}
-		rows[i] = row(x.Log, string(x.Action), fmt.Sprint(x.Base), fmt.Sprint(x.Next),
-			humanBytes(x.Bytes), why)
-	}
-	if len(rows) > 0 {
+	if rows := planned("", plan.Deletions); len(rows) > 0 {
 		p.table("LOG\tACTION\tBASE\tNEXT\tSIZE\tWHY", rows)
 	}
 	for _, t := range plan.Totals {
@@ -69,4 +77,18 @@ func printPlan(p *page, now api.Time, plan *api.Plan) {
 			[]api.Reason{w.Reason})
 	}
 	p.line("digest %s", plan.Digest)
+}
+
+// planned gives a row for each deletion, with its first reason.
+func planned(sign string, list []api.PlannedDeletion) []string {
+	rows := make([]string, len(list))
+	for i, x := range list {
+		why := ""
+		if len(x.Reasons) > 0 {
+			why = x.Reasons[0].Text
+		}
+		rows[i] = row(sign+x.Log, string(x.Action), fmt.Sprint(x.Base), fmt.Sprint(x.Next),
+			humanBytes(x.Bytes), why)
+	}
+	return rows
 }

@@ -55,6 +55,15 @@ func New(p Policies) *Gate {
 // Ask judges the facts. The permit is the zero Permit, which permits nothing, unless
 // Verdict.Delete is true.
 func (g *Gate) Ask(ctx context.Context, f *Facts) (Permit, Verdict) {
+	v := g.Judge(ctx, f)
+	if !v.Delete {
+		return Permit{}, v
+	}
+	return Permit{grant: &grant{target: f.Target()}}, v
+}
+
+// Judge answers as Ask does, for those who only want to know: nothing is permitted by it.
+func (g *Gate) Judge(ctx context.Context, f *Facts) Verdict {
 	if objections := Guard(f); len(objections) > 0 {
 		v := Verdict{Guard: objections, Reasons: objections}
 		for _, o := range objections {
@@ -62,28 +71,25 @@ func (g *Gate) Ask(ctx context.Context, f *Facts) (Permit, Verdict) {
 				v.Due = o.Until
 			}
 		}
-		return Permit{}, v
+		return v
 	}
 	d, err := g.policies.Decide(ctx, f)
 	if err != nil {
 		r := tier.Reason{Code: tier.CodePolicyError, Text: fmt.Sprintf("kept: %v", err)}
-		return Permit{}, Verdict{Reasons: append(d.Reasons, r), Digest: d.Digest}
+		return Verdict{Reasons: append(d.Reasons, r), Digest: d.Digest}
 	}
 	v := Verdict{Delete: d.Delete, Reasons: d.Reasons, Due: d.Due, Digest: d.Digest}
-	if !d.Delete {
-		if len(v.Reasons) == 0 {
-			v.Reasons = []tier.Reason{{Code: tier.CodePolicyError,
-				Text: "kept: the policies gave no reason and no answer"}}
-		}
-		return Permit{}, v
+	if !d.Delete && len(v.Reasons) == 0 {
+		v.Reasons = []tier.Reason{{Code: tier.CodePolicyError,
+			Text: "kept: the policies gave no reason and no answer"}}
 	}
-	return Permit{grant: &grant{target: f.Target()}}, v
+	return v
 }
 
 // Explain judges the facts for people and permits nothing. Where the guard objects, policies are
 // asked as well, so that a pause or a brake does not hide what will keep the segment after it.
 func (g *Gate) Explain(ctx context.Context, f *Facts) Verdict {
-	_, v := g.Ask(ctx, f)
+	v := g.Judge(ctx, f)
 	if len(v.Guard) == 0 {
 		return v
 	}

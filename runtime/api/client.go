@@ -114,11 +114,16 @@ func offset(o tier.Offset) url.Values {
 // call makes one request. The host of the address is for the protocol's sake only. A health that is
 // not good comes with 503 and without an error, so it is read like any other answer.
 func call[T any](ctx context.Context, c *Client, method, path string, q url.Values) (*T, error) {
-	address := "http://tierd" + path
 	if len(q) > 0 {
-		address += "?" + q.Encode()
+		path += "?" + q.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	return send[T](ctx, c, method, path, nil)
+}
+
+// send makes one request with a body, which may be nil.
+func send[T any](ctx context.Context, c *Client, method, path string, content io.Reader,
+) (*T, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://tierd"+path, content)
 	if err != nil {
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}

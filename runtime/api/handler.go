@@ -32,6 +32,9 @@ type Backend interface {
 	AcceptLoss(ctx context.Context, log tier.LogID, offset tier.Offset) (*AcceptedLoss, error)
 	// Plan says what would be deleted now, and deletes nothing.
 	Plan(ctx context.Context) (*Plan, error)
+	// Compare is Plan by other policies or for a later moment, beside that of today; CodeConfig where
+	// the policies are wrong.
+	Compare(ctx context.Context, q *WhatIf) (*Plan, error)
 	// AcceptClock takes the wall time for right after a step.
 	AcceptClock(ctx context.Context) error
 	// Reload loads configuration, policies and data as one generation. On an error, which is
@@ -50,6 +53,7 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.Handle("/metrics", metrics)
 	mux.HandleFunc("/api/v1/status", only(http.MethodGet, h.status))
 	mux.HandleFunc("/api/v1/plan", only(http.MethodGet, h.plan))
+	mux.HandleFunc("/api/v1/plan/compare", only(http.MethodPost, h.compare))
 	mux.HandleFunc("/api/v1/clock/accept", only(http.MethodPost, h.acceptClock))
 	mux.HandleFunc("/api/v1/logs/", h.logs)
 	mux.HandleFunc("/api/v1/tables/", h.tables)

@@ -16,6 +16,8 @@ type Plan struct {
 	Totals    List[PlannedTotal]    `json:"totals"`    // ascending by table
 	Deletions List[PlannedDeletion] `json:"deletions"` // by log, the oldest first
 	Waiting   List[PlannedWait]     `json:"waiting"`
+	// Against is today's plan, where this one is of other policies or a later moment; else null.
+	Against *Comparison `json:"against"`
 }
 
 // PlannedTotal sums up one action of one table.

@@ -9,6 +9,7 @@ import (
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -258,10 +259,11 @@ func (d *Daemon) explainRemote(ctx context.Context, id tier.LogID, v *engine.Seg
 	}
 	oldest := all.Segments[0].Range
 	all.Segments = all.Segments[i : i+1]
-	asked, err := d.exec.PlanRemote(ctx, all)
+	answers, err := d.exec.PlanRemote(ctx, all, exec.Question{})
 	if err != nil {
 		return out, err
 	}
+	asked := answers[0]
 	if i > 0 {
 		out.Reasons = append(out.Reasons, api.ReasonOf(tier.Reason{Code: tier.CodePrefixBlocked,
 			Text: fmt.Sprintf("remote segment %s has to go first", oldest)}, false))

@@ -17,19 +17,32 @@ import (
 // would be; and what waits, for what, and until when.
 func (d *Daemon) Plan(ctx context.Context) (*api.Plan, error) {
 	p := &api.Plan{At: api.Time(d.now()), PolicyDigest: d.gen.Load().policies.Digest()}
+	err := d.plan(ctx, []exec.Question{{}}, func(id tier.LogID, asked [][]exec.Planned) {
+		for _, a := range asked[0] {
+			planned(p, id, a)
+		}
+	}, p)
+	p.Digest = digestOf(p)
+	return p, err
+}
+
+// plan asks the questions about every log, and hands the answers on in the order of the questions.
+// What is not asked about is added to each of the plans.
+func (d *Daemon) plan(ctx context.Context, questions []exec.Question,
+	each func(tier.LogID, [][]exec.Planned), plans ...*api.Plan) error {
 	d.mu.Lock()
 	ids := d.engine.Logs()
 	d.mu.Unlock()
 	for _, id := range ids {
-		if err := d.planLog(ctx, p, id); err != nil {
-			return nil, err
+		if err := d.planLog(ctx, id, questions, each, plans); err != nil {
+			return err
 		}
 	}
-	p.Digest = digestOf(p)
-	return p, nil
+	return nil
 }
 
-func (d *Daemon) planLog(ctx context.Context, p *api.Plan, id tier.LogID) error {
+func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Question,
+	each func(tier.LogID, [][]exec.Planned), plans []*api.Plan) error {
 	d.mu.Lock()
 	local, remote, ok := d.engine.Plan(id)
 	leaving, due := d.engine.Leaving(id)
@@ -37,23 +50,28 @@ func (d *Daemon) planLog(ctx context.Context, p *api.Plan, id tier.LogID) error 
 	d.mu.Unlock()
 	if !ok {
 		for _, r := range append(view.Alarms, view.Waiting...) {
-			p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, tier.Range{}, r))
+			for _, p := range plans {
+				p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, tier.Range{}, r))
+			}
 		}
 		return nil
 	}
-	asked, err := d.exec.PlanLocal(ctx, local)
+	asked, err := d.exec.PlanLocal(ctx, local, questions...)
 	if err != nil {
 		return err
 	}
-	fromStore, err := d.exec.PlanRemote(ctx, remote)
+	fromStore, err := d.exec.PlanRemote(ctx, remote, questions...)
 	if err != nil {
 		return err
 	}
-	for _, a := range append(asked, fromStore...) {
-		planned(p, id, a)
+	for i := range asked {
+		asked[i] = append(asked[i], fromStore[i]...)
 	}
-	if leaving.Segments > 0 {
-		planRemoval(p, id, leaving, due, d.now())
+	each(id, asked)
+	for _, p := range plans {
+		if leaving.Segments > 0 {
+			planRemoval(p, id, leaving, due, d.now())
+		}
 	}
 	return nil
 }
@@ -69,12 +87,7 @@ func planned(p *api.Plan, id tier.LogID, a exec.Planned) {
 		}
 		return
 	}
-	x := api.PlannedDeletion{Log: id.String(), Action: a.Action, Base: a.Range.Base,
-		Next: a.Range.Next, Bytes: a.Bytes}
-	for _, r := range a.Verdict.Reasons {
-		x.Reasons = append(x.Reasons, api.ReasonOf(r, false))
-	}
-	p.Deletions = append(p.Deletions, x)
+	p.Deletions = append(p.Deletions, deletion(id, a, a.Verdict.Reasons))
 	total(p, id.Table, a.Action, 1, a.Bytes)
 }
 

@@ -28,7 +28,15 @@ func TestRemoteBytes(t *testing.T) {
 			}
 			s.configure(config)
 			s.segments("orders/0", 6) // of 32 bytes each
-			for range 2 {             // the first may ask before the oldest copy is finished
+			keep := s.options()
+			keep.NoDelete = true
+			if _, err := s.once(keep); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.planned(tier.DeleteRemote); got != 4 {
+				t.Errorf("%d remote segments are planned to go, want 4", got)
+			}
+			for range 2 { // the first may ask before the oldest copy is finished
 				if _, err := s.once(s.options()); err != nil {
 					t.Fatal(err)
 				}
@@ -56,6 +64,26 @@ func TestRemoteBytes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// planned counts the deletions that a plan has of the action.
+func (s *site) planned(a tier.Action) (n int) {
+	s.t.Helper()
+	b, done, err := Snapshot(s.t.Context(), s.options())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = done() }()
+	p, err := b.Plan(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, x := range p.Deletions {
+		if x.Action == a {
+			n++
+		}
+	}
+	return n
 }
 
 // stored counts the objects in the store whose keys end so.

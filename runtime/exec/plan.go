@@ -8,7 +8,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Planned is what the gate would answer for one segment now.
+// Planned is what the gate would answer for one segment.
 type Planned struct {
 	Action  tier.Action
 	Range   tier.Range
@@ -16,38 +16,96 @@ type Planned struct {
 	Verdict gate.Verdict
 }
 
+// Question is whom to ask about deletions, and as of when. The zero value asks the gate in force,
+// now.
+type Question struct {
+	Gate *gate.Gate
+	At   tier.Time
+}
+
+// inquiry is a question and the answers to it. It is over with the first segment that stays.
+type inquiry struct {
+	gate    *gate.Gate
+	at      tier.Time
+	answers []Planned
+	window  tier.BrakeWindow
+	over    bool
+}
+
+func (x *Executor) inquire(g *Generation, log tier.LogID, questions []Question) []inquiry {
+	out := make([]inquiry, len(questions))
+	now := x.c.Now()
+	durable := x.c.Ledger.Table(log.Table).Window
+	for i, q := range questions {
+		out[i].gate, out[i].at = q.Gate, q.At
+		if q.Gate == nil {
+			out[i].gate = g.Gate
+		}
+		if q.At == 0 {
+			out[i].at = now
+		}
+		out[i].window = durable.At(out[i].at, g.Brake.Per)
+	}
+	return out
+}
+
+// ask puts the questions that are not over to their gates. The facts are those of one look, so that
+// two answers differ by policies and time alone. It reports whether some question goes on.
+func ask(ctx context.Context, open []inquiry, facts *gate.Facts) (goesOn bool) {
+	for i := range open {
+		q := &open[i]
+		if q.over {
+			continue
+		}
+		own := *facts
+		own.Now = max(own.Now, q.at)
+		q.window = q.window.Plus(1, own.Seg.Bytes)
+		own.Safety.Window = q.window
+		v := q.gate.Explain(ctx, &own)
+		q.answers = append(q.answers, Planned{own.Action, own.Seg.Range, own.Seg.Bytes, v})
+		q.over = !v.Delete
+		goesOn = goesOn || v.Delete
+	}
+	return goesOn
+}
+
+func answers(open []inquiry) [][]Planned {
+	out := make([][]Planned, len(open))
+	for i := range open {
+		out[i] = open[i].answers
+	}
+	return out
+}
+
 // PlanLocal asks what a deletion of the candidates would be asked, in order, each as if those
-// before it were gone, up to the first that stays. It deletes nothing.
-func (x *Executor) PlanLocal(ctx context.Context, f engine.Delete) ([]Planned, error) {
+// before it were gone, up to the first that stays. It deletes nothing, and makes no permit. There
+// is a list of answers for each question.
+func (x *Executor) PlanLocal(ctx context.Context, f engine.Delete, questions ...Question) (
+	[][]Planned, error) {
 	src, err := x.source(f.Source)
 	if err != nil {
 		return nil, err
 	}
 	g := x.c.Generation()
-	window := x.c.Ledger.Table(f.Log.Table).Window.At(x.c.Now(), g.Brake.Per)
-	var out []Planned
+	open := x.inquire(g, f.Log, questions)
+	gone := map[tier.Offset]bool{}
+	bytes := int64(0)
 	for i, c := range f.Segments {
 		facts, _, err := x.facts(ctx, g, src, f, c)
 		if err != nil {
 			return nil, err
 		}
-		gone := map[tier.Offset]bool{}
-		for _, p := range out {
-			gone[p.Range.Base] = true
-			facts.Log.LocalBytes -= p.Bytes
-		}
+		facts.Log.LocalBytes -= bytes
 		if i > 0 && facts.Safety.FirstLocal == tier.No {
 			facts.Safety.FirstLocal = x.firstWithout(ctx, src, f.Log, gone, c.Segment.Base)
 		}
-		window = window.Plus(1, facts.Seg.Bytes)
-		facts.Safety.Window = window
-		v := g.Gate.Explain(ctx, facts)
-		out = append(out, Planned{f.Action, facts.Seg.Range, facts.Seg.Bytes, v})
-		if !v.Delete {
+		if !ask(ctx, open, facts) {
 			break
 		}
+		gone[facts.Seg.Range.Base] = true
+		bytes += facts.Seg.Bytes
 	}
-	return out, nil
+	return answers(open), nil
 }
 
 // firstWithout reports whether the segment would be the oldest if those in gone were not there.
@@ -66,28 +124,25 @@ func (x *Executor) firstWithout(ctx context.Context, src Source, log tier.LogID,
 }
 
 // PlanRemote asks what an expiry of the remote candidates would be asked, in order, up to the first
-// that stays. It moves nothing.
-func (x *Executor) PlanRemote(ctx context.Context, f engine.Expire) ([]Planned, error) {
+// that stays. It moves nothing, and makes no permit. There is a list of answers for each question.
+func (x *Executor) PlanRemote(ctx context.Context, f engine.Expire, questions ...Question) (
+	[][]Planned, error) {
 	state, _ := x.c.Ledger.Log(f.Log)
 	knows, _ := x.ledgerKnows(ctx, f.Log, state)
 	g := x.c.Generation()
-	window := x.c.Ledger.Table(f.Log.Table).Window.At(x.c.Now(), g.Brake.Per)
-	var out []Planned
+	open := x.inquire(g, f.Log, questions)
+	left := f.Remote
 	for _, c := range f.Segments {
-		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, f.Remote)
+		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, left)
 		if err != nil {
 			return nil, err
 		}
 		r := &facts.Safety.Remote
 		r.Logical, r.Oldest, r.LedgerKnows = true, tier.Yes, knows
-		window = window.Plus(1, facts.Seg.Bytes)
-		facts.Safety.Window = window
-		v := g.Gate.Explain(ctx, facts)
-		out = append(out, Planned{tier.DeleteRemote, facts.Seg.Range, facts.Seg.Bytes, v})
-		if !v.Delete {
+		if !ask(ctx, open, facts) {
 			break
 		}
-		facts.Log.RemoteBytes -= facts.Seg.Bytes
+		left = without(left, c)
 	}
-	return out, nil
+	return answers(open), nil
 }

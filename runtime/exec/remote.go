@@ -90,7 +90,7 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		r.Logical, r.LedgerKnows = true, knows
 		r.Oldest = tier.TruthOf(c.Next <= state.Copied && (i == 0 || c.Base <= m.Start))
 		facts.Safety.Window = m.Window.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
-		_, v := g.Gate.Ask(ctx, facts)
+		v := g.Gate.Judge(ctx, facts) // nothing is deleted before Remove, which asks again
 		if !v.Delete {
 			kept = &engine.KeptRemote{Position: c.Position, Range: c.Range, Reasons: v.Reasons,
 				Due: v.Due}

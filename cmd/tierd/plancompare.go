@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// question is what --policy, --data and --at ask; nil where there is none of them.
+func (c *planCmd) question(a *app) (*api.WhatIf, error) {
+	switch {
+	case len(c.Policies) == 0 && len(c.Data) > 0:
+		return nil, usagef("--data goes with --policy; the configuration's data stands in " +
+			"policies.data")
+	case len(c.Policies) == 0 && c.At == "":
+		return nil, nil
+	}
+	q := &api.WhatIf{}
+	if c.At != "" {
+		at, err := parseAt(c.At, tier.Time(a.now()))
+		if err != nil {
+			return nil, err
+		}
+		q.At = api.Time(at)
+	}
+	if len(c.Policies) == 0 {
+		return q, nil
+	}
+	s, err := readPolicies(a, c.Policies, c.Data)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.modules) == 0 {
+		return nil, usagef("--policy: no policies there: name *.rego files or directories of them")
+	}
+	q.Policies = &api.Policies{Data: s.data}
+	for _, m := range s.modules {
+		q.Policies.Modules = append(q.Policies.Modules,
+			api.PolicyModule{Path: m.Path, Source: string(m.Source)})
+	}
+	return q, nil
+}
+
+// parseAt reads an instant, a date or a duration from now. It must not lie before now.
+func parseAt(s string, now tier.Time) (tier.Time, error) {
+	if d, err := config.ParseDuration(s); err == nil {
+		return now.Add(d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		t, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		if at := tier.TimeOf(t); at >= now {
+			return at, nil
+		}
+		return 0, usagef("--at %q: that is over; it is %s", s, now)
+	}
+	return 0, usagef("--at %q: want an instant such as 2027-01-01T12:00:00Z, a date such as "+
+		"2027-01-01, or a duration such as 7d", s)
+}
+
+// compare asks and prints the difference from today.
+func (c *planCmd) compare(a *app, b api.Backend, q *api.WhatIf) error {
+	plan, err := b.Compare(a.ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := c.print(a, plan, func(p *page) { printComparison(p, a.now(), plan) }); err != nil {
+		return err
+	}
+	if c.DetailedExitcode && len(plan.Against.Differences) > 0 {
+		return errChanges
+	}
+	return nil
+}
+
+func printComparison(p *page, now api.Time, plan *api.Plan) {
+	x := plan.Against
+	if len(x.Differences) == 0 {
+		p.line("no difference: %s", howMuch(plan.Totals))
+	}
+	rows := append(planned("+", x.More), planned("-", x.Less)...)
+	if len(rows) > 0 {
+		p.table("LOG\tACTION\tBASE\tNEXT\tSIZE\tWHY", rows)
+	}
+	for _, d := range x.Differences {
+		if d.MoreSegments > 0 {
+			p.line("%s: %s of %d more segments (%s)", d.Table, d.Action, d.MoreSegments,
+				humanBytes(d.MoreBytes))
+			printRules(p, d.Rules, api.Delete)
+		}
+		if d.LessSegments > 0 {
+			p.line("%s: %s of %d fewer segments (%s)", d.Table, d.Action, d.LessSegments,
+				humanBytes(d.LessBytes))
+			printRules(p, d.Rules, api.Keep)
+		}
+	}
+	for _, w := range plan.Waiting {
+		reasons(p, now, fmt.Sprintf("%s [%d, %d) %s: ", w.Log, w.Base, w.Next, w.Action),
+			[]api.Reason{w.Reason})
+	}
+	p.line("today  %s, policies %.12s: %s", tier.Time(x.At), x.PolicyDigest, howMuch(x.Totals))
+	p.line("then   %s, policies %.12s: %s", tier.Time(plan.At), plan.PolicyDigest,
+		howMuch(plan.Totals))
+}
+
+func printRules(p *page, rules []api.PlannedRule, v api.Verdict) {
+	for _, r := range rules {
+		if r.Verdict != v {
+			continue
+		}
+		by := humanRule(api.Reason{Rule: r.Rule, Title: r.Title})
+		if by != "" {
+			by = " (" + by + ")"
+		}
+		p.line("  %s: %s %d segments (%s)%s", r.Code, verb[v], r.Segments, humanBytes(r.Bytes), by)
+	}
+}
+
+// verb says what a rule does with a segment.
+var verb = map[api.Verdict]string{api.Delete: "lets go", api.Keep: "keeps"}
+
+// howMuch sums up a plan.
+func howMuch(totals []api.PlannedTotal) string {
+	segments, bytes := int64(0), int64(0)
+	for _, t := range totals {
+		segments += t.Segments
+		bytes += t.Bytes
+	}
+	return fmt.Sprintf("%d segments (%s) would go", segments, humanBytes(bytes))
+}
