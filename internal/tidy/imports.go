@@ -53,6 +53,7 @@ var layers = []unit{
 	adapter("runtime/plugin"),
 	adapter("runtime/audit"),
 	adapter("runtime/read", kbatchUnit),
+	adapter("runtime/kafka"),
 	{dir: "runtime/facts", may: []string{tierUnit}},
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
 	adapter("runtime/api"),
