@@ -31,10 +31,10 @@ type checkCmd struct {
 
 // Help gives examples.
 func (c *checkCmd) Help() string {
-	return `Reads the configuration, the policies and their data as one generation, as run and
-reload do, and prints everything that is wrong, each with its place. Then it looks whether each
-source can be read and each fact is known, and tries on the store what tierd needs of it, on an
-object of its own that it removes again: put, get, range, list and delete. The store's clock is
+	return `Reads the configuration, the policies, their data and the plugins as one generation, as
+run and reload do, and prints everything that is wrong, each with its place. Then it looks whether
+each source can be read and each fact is known, and tries on the store what tierd needs of it, on
+an object of its own that it removes again: put, get, range, list and delete. The store's clock is
 compared with this machine's.
 
 Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a
@@ -51,6 +51,7 @@ type checked struct {
 	Config       string           `json:"config"`
 	Sources      int              `json:"sources"`
 	PolicyDigest string           `json:"policy_digest"`
+	Plugins      int              `json:"plugins"`
 	Warnings     api.List[string] `json:"warnings"`
 	Reach        api.List[reach]  `json:"reach"` // empty with --offline
 }
@@ -70,7 +71,8 @@ func (c *checkCmd) Run(a *app) error {
 	if err := web.Validate(cfg.HTTP.WebConfig); err != nil {
 		return usagef("http.web_config: %s: %v", cfg.HTTP.WebConfig, err)
 	}
-	out := checked{Config: a.cli.Config, Sources: len(cfg.Sources), PolicyDigest: policies.Digest()}
+	out := checked{Config: a.cli.Config, Sources: len(cfg.Sources), PolicyDigest: policies.Digest(),
+		Plugins: len(cfg.Plugins)}
 	for _, w := range cfg.Warnings {
 		out.Warnings = append(out.Warnings, w.Error())
 	}

@@ -23,12 +23,12 @@ type cli struct {
 	Check      checkCmd      `cmd:"" help:"Say everything that is wrong with configuration and policies."`
 	Status     statusCmd     `cmd:"" help:"Show where every log stands, and why."`
 	Ls         lsCmd         `cmd:"" help:"List the segments of a log in both tiers."`
-	Plan       planCmd       `cmd:"" help:"Say what would be deleted now, and what waits."`
+	Plan       planCmd       `cmd:"" help:"Say what would be deleted now, what waits, and what is copied next."`
 	Explain    explainCmd    `cmd:"" help:"Say where an offset lies, why it is kept, and until when."`
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
 	Clock      clockCmd      `cmd:"" help:"Accept the clock after a step."`
-	Plugin     pluginCmd     `cmd:"" help:"Inspect, test and measure plugins; the daemon does not run them yet."`
+	Plugin     pluginCmd     `cmd:"" help:"Begin, inspect, test and measure plugins."`
 	Policy     policyCmd     `cmd:"" help:"Check, test and try out policies."`
 	Audit      auditCmd      `cmd:"" help:"Work with the deletion log."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tierd/tierd/runtime/api"
 )
@@ -20,6 +21,7 @@ func (c *planCmd) Help() string {
 	return `Asks guard and policies about every log, in both tiers, as the deletions themselves would,
 and deletes nothing. It says how much would go of each table, each segment with its reason, and what
 waits, for what and until when. The digest names the deletions: it stays the same while they do.
+Then it says what is copied next, in order, with the score that each plugin gave.
 
 With --policy other policies are asked, with --at those of a later moment, about what is there now.
 What is printed then is the difference from today: by table, with the rules that make it, and each
@@ -72,6 +74,7 @@ func printPlan(p *page, now api.Time, plan *api.Plan) {
 	for _, t := range plan.Totals {
 		p.line("%s: %s of %d segments (%s)", t.Table, t.Action, t.Segments, humanBytes(t.Bytes))
 	}
+	printCopies(p, now, plan)
 	for _, w := range plan.Waiting {
 		reasons(p, now, fmt.Sprintf("%s [%d, %d) %s: ", w.Log, w.Base, w.Next, w.Action),
 			[]api.Reason{w.Reason})
@@ -91,4 +94,45 @@ func planned(sign string, list []api.PlannedDeletion) []string {
 			humanBytes(x.Bytes), why)
 	}
 	return rows
+}
+
+// planCopiesShown is how many copies are shown to people.
+const planCopiesShown = 20
+
+// printCopies prints what is copied next, in its order, with what plugins made of it.
+func printCopies(p *page, now api.Time, plan *api.Plan) {
+	rows := make([]string, 0, planCopiesShown)
+	for i, x := range plan.Copies {
+		if i == planCopiesShown {
+			break
+		}
+		state := ""
+		if x.Copying {
+			state = "copying"
+		}
+		rows = append(rows, row(fmt.Sprint(i+1), x.Log, fmt.Sprint(x.Base), fmt.Sprint(x.Next),
+			humanBytes(x.Bytes), scores(x.Scores), state))
+	}
+	if len(rows) > 0 {
+		p.table("COPY\tLOG\tBASE\tNEXT\tSIZE\tSCORE\t", rows)
+	}
+	if t := plan.CopiesTotal; t.Segments > 0 {
+		p.line("copy of %d segments (%s)", t.Segments, humanBytes(t.Bytes))
+	}
+	for _, h := range plan.Held {
+		reasons(p, now, fmt.Sprintf("%s [%d, %d) copy: ", h.Log, h.Base, h.Next),
+			[]api.Reason{h.Reason})
+	}
+}
+
+// scores gives each plugin's score with its name.
+func scores(list []api.Score) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = fmt.Sprintf("%d by %s", s.Score, s.Plugin)
+	}
+	return strings.Join(words, ", ")
 }

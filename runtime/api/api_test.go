@@ -143,6 +143,13 @@ func fullPlan() *api.Plan {
 		Waiting: []api.PlannedWait{{Log: "orders/1", Action: tier.DeleteRemote, Base: 0, Next: 50,
 			Reason: api.ReasonOf(tier.Reason{Code: tier.CodeTTL, Text: "age 3h of 7d",
 				Until: tier.Time(at(30))}, false)}},
+		CopiesTotal: api.CopiesTotal{Segments: 2, Bytes: 3072},
+		Copies: []api.PlannedCopy{{Log: "orders/1", Base: 50, Next: 90, Bytes: 2048, Copying: true,
+			Scores: []api.Score{{Plugin: "hot-first", Score: 7}, {Plugin: "spread", Score: -1}}},
+			{Log: "clicks/0", Base: 0, Next: 5, Bytes: 1024}},
+		Held: []api.HeldCopy{{Log: "clicks/1", Base: 5, Next: 9, Reason: api.ReasonOf(tier.Reason{
+			Code: tier.CodeHeld, Text: "held back from copying by the plugin hot-first",
+			Until: tier.Time(at(30))}, false)}},
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Plan is what would be deleted now, and what waits: GET /api/v1/plan, tierd plan.
+// Plan is what would be deleted now, what waits, and what is copied next: GET /api/v1/plan, tierd
+// plan.
 type Plan struct {
 	At           Time   `json:"at"`
 	PolicyDigest string `json:"policy_digest"`
@@ -16,8 +17,44 @@ type Plan struct {
 	Totals    List[PlannedTotal]    `json:"totals"`    // ascending by table
 	Deletions List[PlannedDeletion] `json:"deletions"` // by log, the oldest first
 	Waiting   List[PlannedWait]     `json:"waiting"`
+	// CopiesTotal is all that is to be copied, also beyond Copies, which has the first 1000.
+	CopiesTotal CopiesTotal       `json:"copies_total"`
+	Copies      List[PlannedCopy] `json:"copies"` // in the order in which they begin
+	Held        List[HeldCopy]    `json:"held"`   // by plugins, the oldest of each log
 	// Against is today's plan, where this one is of other policies or a later moment; else null.
 	Against *Comparison `json:"against"`
+}
+
+// CopiesTotal sums up copies.
+type CopiesTotal struct {
+	Segments int64 `json:"segments"`
+	Bytes    int64 `json:"bytes"`
+}
+
+// PlannedCopy is a segment that is to be copied.
+type PlannedCopy struct {
+	Log     string      `json:"log"`
+	Base    tier.Offset `json:"base"`
+	Next    tier.Offset `json:"next"`
+	Bytes   int64       `json:"bytes"`
+	Copying bool        `json:"copying"` // it has begun
+	// Scores are what plugins gave it, in configured order: the first one decides, the next ones
+	// break ties. Empty where none was asked or answered.
+	Scores List[Score] `json:"scores"`
+}
+
+// Score is what one plugin gave a segment; the highest is copied first.
+type Score struct {
+	Plugin string `json:"plugin"`
+	Score  int64  `json:"score"`
+}
+
+// HeldCopy is a segment that plugins hold back from copying.
+type HeldCopy struct {
+	Log    string      `json:"log"`
+	Base   tier.Offset `json:"base"`
+	Next   tier.Offset `json:"next"`
+	Reason Reason      `json:"reason"`
 }
 
 // PlannedTotal sums up one action of one table.

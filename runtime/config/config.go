@@ -23,6 +23,7 @@ type Config struct {
 	Bucket       Bucket
 	Policies     Policies
 	Facts        []Fact
+	Plugins      []Plugin // in the order in which they are asked
 	Copy         Copy
 	Limits       Limits
 	HTTP         HTTP

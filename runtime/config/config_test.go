@@ -220,6 +220,8 @@ tables:
      remote.storage.enable: true}
 http: {web_config: web.yml}
 facts: [{name: f, path: f.json, max_age: 1m}]
+plugins: [{name: p, path: p.wasm,
+  sha256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]
 `
 	c, err := Parse(home+"tierd.yaml", []byte(full), newMachine().host())
 	if err != nil {

@@ -22,17 +22,19 @@ type Text struct {
 }
 
 // Generation is everything that takes effect together: the configuration, the user's policies and
-// their data. It is read as a whole or not at all.
+// their data, and the plugins. It is read as a whole or not at all.
 type Generation struct {
 	Config   *Config
 	Policies []Text // *.rego, ascending by path
 	Data     []Text // .yaml, .yml and .json, ascending by path
 	// Document is what the data files say together: data.* in policies.
 	Document map[string]any
+	// Modules are the files of Config.Plugins, in their order, each as its SHA-256 pins it.
+	Modules [][]byte
 }
 
-// LoadGeneration reads the file at path and every policy and data file that it names. The error is
-// of type Problems.
+// LoadGeneration reads the file at path and every policy, data file and plugin that it names. The
+// error is of type Problems.
 func LoadGeneration(path string, host Host) (*Generation, error) {
 	c, err := Load(path, host)
 	if err != nil {
@@ -43,6 +45,7 @@ func LoadGeneration(path string, host Host) (*Generation, error) {
 	g.Policies = r.files("policies.paths", c.Policies.Paths, c.Policies.pathPlaces, ".rego")
 	g.Data = r.files("policies.data", c.Policies.Data, c.Policies.dataPlaces, dataExt...)
 	g.Document = r.merge(g.Data)
+	g.Modules = r.modules(c.Plugins)
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
 	}

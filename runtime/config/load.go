@@ -151,7 +151,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		{"tables", d.readTables(c)},
 		{"policies", d.readPolicies(&c.Policies)},
 		{"facts", d.readFacts(&c.Facts)},
-		{"plugins", d.unavailable("plugins")},
+		{"plugins", d.readPlugins(&c.Plugins)},
 		{"copy", d.readCopy(&c.Copy)},
 		{"limits", d.readLimits(&c.Limits)},
 		{"http", d.readHTTP(&c.HTTP)},

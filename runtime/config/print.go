@@ -63,6 +63,10 @@ func (c *Config) Redacted() ([]byte, error) {
 	for _, s := range c.Sources {
 		sources.Content = append(sources.Content, s.print())
 	}
+	plugins, err := c.printPlugins()
+	if err != nil {
+		return nil, err
+	}
 	root := mapping(
 		"data_dir", scalar(c.DataDir),
 		"interval", durationNode(c.Interval),
@@ -76,6 +80,7 @@ func (c *Config) Redacted() ([]byte, error) {
 			"data", texts(c.Policies.Data),
 			"max_policy_age", durationNode(c.Policies.MaxAge)),
 		"facts", c.printFacts(),
+		"plugins", plugins,
 		"copy", mapping(
 			"verify", scalar(string(c.Copy.Verify)),
 			"workers", number(int64(c.Copy.Workers)),

@@ -46,7 +46,7 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	if why := d.pause.Load(); why != nil {
 		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
 	}
-	for _, why := range d.factReasons() {
+	for _, why := range append(d.factReasons(), d.pluginReasons()...) {
 		s.Reasons = append(s.Reasons, api.ReasonOf(why, true))
 	}
 	d.mu.Lock()
@@ -328,6 +328,10 @@ func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.Lo
 	}
 	if verdict.Delete {
 		out.Verdict = api.Delete
+	}
+	if v.Kept != nil {
+		out.Verdict = api.Keep
+		out.Reasons = append(out.Reasons, api.ReasonOf(*v.Kept, false))
 	}
 	out.Due = max(out.Due, api.Time(verdict.Due))
 	for _, r := range verdict.Reasons {

@@ -71,20 +71,21 @@ type Daemon struct {
 	running   bool // false for a snapshot, which only reads
 	metrics   *metrics
 
-	lock    *dirLock
-	reserve *reserve
-	ledger  *offsets.Ledger
-	audit   *audit.Log
-	store   *objstore.Store
-	bucket  thanos.Bucket
-	limiter *limit.Limiter
-	cache   *read.Cache
-	reader  *read.Reader
-	sources []*source
-	exec    *exec.Executor
-	pool    *pool
-	done    counts
-	work    context.Context // of the effects; canceled when a stop has waited long enough
+	lock     *dirLock
+	reserve  *reserve
+	ledger   *offsets.Ledger
+	audit    *audit.Log
+	store    *objstore.Store
+	bucket   thanos.Bucket
+	limiter  *limit.Limiter
+	cache    *read.Cache
+	reader   *read.Reader
+	sources  []*source
+	exec     *exec.Executor
+	pool     *pool
+	done     counts
+	retiring sync.WaitGroup  // plugins of generations that are over
+	work     context.Context // of the effects; canceled when a stop has waited long enough
 
 	gen      atomic.Pointer[generation]
 	reloadMu sync.Mutex
@@ -270,11 +271,14 @@ func (d *Daemon) reloadGeneration() error {
 		}
 	}
 	if err == nil {
+		err = d.loadPlugins(g, false)
+	}
+	if err == nil {
 		d.mu.Lock()
 		why := d.engine.Refuses(g.settings())
 		d.mu.Unlock()
 		if why != nil {
-			err = fmt.Errorf("%s: %s", why.Code, why.Text)
+			err = errors.Join(fmt.Errorf("%s: %s", why.Code, why.Text), g.closePlugins())
 		}
 	}
 	if err != nil {
@@ -287,6 +291,7 @@ func (d *Daemon) reloadGeneration() error {
 	}
 	d.reload.Store(nil)
 	d.enforce(g)
+	d.enforcePlugins(old, g)
 	d.step(engine.Reconfigured{Settings: g.settings()})
 	d.log.Info("reloaded", "generation", g.number, "policy_digest", g.policies.Digest())
 	return nil

@@ -33,9 +33,12 @@ type generation struct {
 	policies *rego.Set
 	facts    *facts.Set // read anew at each interval, and so no part of what changes as one
 	exec     *exec.Generation
+	modules  [][]byte  // of the plugins, until they are loaded
+	plugins  *selector // nil where there are no plugins
 }
 
-// loadGeneration reads and compiles a generation, as a whole or not at all.
+// loadGeneration reads and compiles a generation, as a whole or not at all. Its plugins are loaded
+// by loadPlugins, once data_dir is known to be this daemon's.
 func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 	files, err := config.LoadGeneration(d.opts.ConfigPath, d.opts.Host)
 	if err != nil {
@@ -46,7 +49,7 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 		return nil, err
 	}
 	g := &generation{number: number, loadedAt: d.opts.Now(), config: files.Config, policies: set,
-		facts: newFacts(files.Config, d.now())}
+		facts: newFacts(files.Config, d.now()), modules: files.Modules}
 	g.exec = &exec.Generation{
 		Table:     files.Config.Table,
 		Gate:      gate.New(set),
@@ -64,13 +67,17 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 	return g, nil
 }
 
-// Check loads the configuration and compiles the policies, and does nothing else.
+// Check loads the configuration, compiles the policies and loads the plugins, and does nothing
+// else.
 func Check(path string, host config.Host) (*config.Config, *rego.Set, error) {
 	files, err := config.LoadGeneration(path, host)
 	if err != nil {
 		return nil, nil, err
 	}
 	set, err := compile(files)
+	if err == nil {
+		err = checkPlugins(files.Config, files.Modules)
+	}
 	return files.Config, set, err
 }
 
@@ -107,11 +114,13 @@ func (g *generation) settings() engine.Settings {
 		Brake:      c.Limits.Brake(),
 		Tolerance:  tier.Time(c.Limits.ClockTolerance),
 		HoldMax:    tier.Time(c.Copy.HoldMax),
+		Plugins:    g.plugins != nil,
 		AskAgain:   tier.Time(askAgain),
 		Backoff:    engine.Backoff{Min: tier.Time(backoffMin), Max: tier.Time(backoffMax)},
 		ExpireRule: g.policies.Expires(),
 
 		ExpireRemoteRule: g.policies.ExpiresRemote(),
+		SelectEvery:      tier.Time(selectEvery),
 	}
 }
 

@@ -26,6 +26,7 @@ type metrics struct {
 	reloadOK              prometheus.Gauge
 	reserveHeld           prometheus.Gauge
 	factsUnknown          prometheus.Gauge
+	plugins               pluginMetrics
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -70,6 +71,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Help: "How long effects took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)},
 		[]string{"effect"})
 	r.MustRegister(m.effects)
+	m.plugins = pluginMetrics{
+		batches:  counter("plugin_batches_total", "Batches that a plugin answered.", "plugin"),
+		segments: counter("plugin_segments_total", "Segments of the batches that it answered.", "plugin"),
+		fuel:     counter("plugin_fuel_total", "Fuel that it used for them.", "plugin"),
+		failures: counter("plugin_failures_total",
+			"Batches that it gave no answer to though it was asked, by cause.", "plugin", "kind"),
+		resting: gauges("plugin_resting", "1 while it is not asked, because it failed.", "plugin"),
+		success: gauges("plugin_last_success_timestamp_seconds",
+			"When it last answered, in seconds since the Unix epoch.", "plugin"),
+	}
 	return m
 }
 
@@ -129,6 +140,8 @@ func effectKind(f engine.Effect) string {
 		return "publish"
 	case engine.Checkpoint:
 		return "checkpoint"
+	case engine.Select:
+		return "select"
 	default:
 		return "pause"
 	}
@@ -176,6 +189,14 @@ func newTableMetrics(read func() ([]engine.Tally, tier.Time)) *tableMetrics {
 		func(t *engine.Tally) int64 { return t.Overdue.Bytes })
 	add("delete_lag_seconds", "For how long the oldest of them has been over its limit.",
 		func(t *engine.Tally, now tier.Time) float64 { return secondsSince(t.OldestDue, now) })
+	plain("plugin_held_segments", "Segments that plugins hold back from copying.",
+		func(t *engine.Tally) int64 { return t.Held.Segments })
+	plain("plugin_held_bytes", "Bytes that plugins hold back from copying.",
+		func(t *engine.Tally) int64 { return t.Held.Bytes })
+	plain("plugin_kept_segments", "Segments that plugins keep on local disk.",
+		func(t *engine.Tally) int64 { return t.Kept.Segments })
+	plain("plugin_kept_bytes", "Bytes that plugins keep on local disk.",
+		func(t *engine.Tally) int64 { return t.Kept.Bytes })
 	plain("quarantined_segments", "Damaged segments, each blocking its log.",
 		func(t *engine.Tally) int64 { return t.Quarantined })
 	plain("holes", "Ranges of offsets that are in neither tier.",

@@ -141,7 +141,7 @@ func (d *Daemon) report() *Report {
 	if why := d.pause.Load(); why != nil {
 		r.Waiting = append(r.Waiting, Left{Reason: *why})
 	}
-	for _, why := range d.factReasons() {
+	for _, why := range append(d.factReasons(), d.pluginReasons()...) {
 		r.Alarms = append(r.Alarms, Left{Reason: why})
 	}
 	for _, s := range d.sourceStatus() {

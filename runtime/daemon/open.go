@@ -56,6 +56,10 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := sameAge(c.DataDir); err != nil {
 		return nil, err
 	}
+	if err := d.loadPlugins(g, false); err != nil {
+		return nil, err
+	}
+	d.enforcePlugins(nil, g)
 	d.reserve = openReserve(c.DataDir)
 	d.tendReserve()
 	if err := d.openLedger(c, false); err != nil {
@@ -94,6 +98,9 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.enforce(g)
+	if err := d.loadPlugins(g, true); err != nil {
+		return nil, err
+	}
 	if err := d.openLedger(g.config, true); err != nil {
 		return nil, err
 	}
@@ -109,7 +116,11 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.restore(); err != nil {
 		return nil, err
 	}
-	return d, d.look(ctx)
+	if err := d.look(ctx); err != nil {
+		return nil, err
+	}
+	d.advise(ctx)
+	return d, nil
 }
 
 // look makes the engine see the sources and the pause file. Without Started it emits no effect, and
@@ -229,6 +240,10 @@ func (d *Daemon) restore() error {
 // close gives everything back that was opened; the lock last.
 func (d *Daemon) close() error {
 	var errs []error
+	if g := d.gen.Load(); g != nil && g.plugins != nil {
+		errs = append(errs, g.plugins.close())
+	}
+	d.retiring.Wait()
 	for _, s := range d.sources {
 		errs = append(errs, s.dir.Close())
 	}

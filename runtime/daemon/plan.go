@@ -6,12 +6,16 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/tier"
 )
+
+// planCopiesMax bounds the list of copies in a plan.
+const planCopiesMax = 1000
 
 // Plan implements api.Backend: what would go now, in both tiers, asked as the deletions themselves
 // would be; and what waits, for what, and until when.
@@ -22,6 +26,7 @@ func (d *Daemon) Plan(ctx context.Context) (*api.Plan, error) {
 			planned(p, id, a)
 		}
 	}, p)
+	d.planCopies(p)
 	p.Digest = digestOf(p)
 	return p, err
 }
@@ -47,6 +52,7 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 	local, remote, ok := d.engine.Plan(id)
 	leaving, due := d.engine.Leaving(id)
 	view, _ := d.engine.Log(id)
+	kept, why := d.engine.KeptByPlugin(id)
 	d.mu.Unlock()
 	if !ok {
 		for _, r := range append(view.Alarms, view.Waiting...) {
@@ -64,16 +70,42 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 	if err != nil {
 		return err
 	}
+	// What a plugin keeps is said where nothing before it stays anyway.
+	stays := func(a exec.Planned) bool { return !a.Verdict.Delete }
+	keptAlready := slices.ContainsFunc(asked[0], stays)
 	for i := range asked {
 		asked[i] = append(asked[i], fromStore[i]...)
 	}
 	each(id, asked)
 	for _, p := range plans {
+		if why != nil && !keptAlready {
+			p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, kept, *why))
+		}
 		if leaving.Segments > 0 {
 			planRemoval(p, id, leaving, due, d.now())
 		}
 	}
 	return nil
+}
+
+// planCopies adds what is copied next, in the order in which it will be.
+func (d *Daemon) planCopies(p *api.Plan) {
+	d.mu.Lock()
+	copies := d.engine.PlanCopies(planCopiesMax)
+	d.mu.Unlock()
+	p.CopiesTotal = api.CopiesTotal{Segments: copies.Total.Segments, Bytes: copies.Total.Bytes}
+	for _, c := range copies.List {
+		x := api.PlannedCopy{Log: c.Log.String(), Base: c.Base, Next: c.Next, Bytes: c.Bytes,
+			Copying: c.Copying}
+		for i, name := range c.Plugins {
+			x.Scores = append(x.Scores, api.Score{Plugin: name, Score: c.Scores[i]})
+		}
+		p.Copies = append(p.Copies, x)
+	}
+	for _, h := range copies.Held {
+		p.Held = append(p.Held, api.HeldCopy{Log: h.Log.String(), Base: h.Base, Next: h.Next,
+			Reason: api.ReasonOf(h.Reason, false)})
+	}
 }
 
 // planned adds one answer of the gate: a deletion, or what waits.

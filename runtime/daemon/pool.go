@@ -29,12 +29,12 @@ type pool struct {
 	begun   func(engine.Effect)
 	ended   func(engine.Effect, engine.Result, time.Duration)
 
-	small, copies, deletes chan struct{}
-	wg                     sync.WaitGroup
+	small, copies, deletes, selects chan struct{}
+	wg                              sync.WaitGroup
 }
 
 func newPool(x *exec.Executor, copies, deletes int) *pool {
-	return &pool{x: x, small: make(chan struct{}, smallSlots),
+	return &pool{x: x, small: make(chan struct{}, smallSlots), selects: make(chan struct{}, 1),
 		copies: make(chan struct{}, copies), deletes: make(chan struct{}, deletes)}
 }
 
@@ -57,6 +57,8 @@ func (p *pool) slots(f engine.Effect) chan struct{} {
 		return p.copies
 	case engine.Delete:
 		return p.deletes
+	case engine.Select:
+		return p.selects
 	default:
 		return p.small
 	}
@@ -116,6 +118,8 @@ func (p *pool) giveUp(f engine.Effect) answer {
 func (p *pool) budget(f engine.Effect) time.Duration {
 	calls, bytes := 4, int64(0)
 	switch f := f.(type) {
+	case engine.Select: // no call of the store; it has a patience of its own
+		return selectPatience + time.Second
 	case engine.Copy:
 		calls, bytes = 16, f.Segment.Bytes
 	case engine.Resolve:

@@ -14,10 +14,16 @@ func (e *Engine) considerCopy(l *logIndex) {
 		len(l.attempts) > 0 || e.retryLater(l) {
 		return
 	}
-	if i := l.nextCopy(); i >= 0 {
-		l.oldest = l.local[i].Log.ModTime
-		e.ready.fix(l)
+	i := l.nextCopy()
+	if i < 0 || !e.consult(l, i) {
+		return
 	}
+	if until := e.heldUntil(l, i); until != 0 {
+		l.wake(until)
+		return
+	}
+	l.oldest, l.rank = l.local[i].Log.ModTime, l.scores(i)
+	e.ready.fix(l)
 }
 
 // nextCopy is the oldest segment that wants copying; -1 if there is none. A damaged segment blocks

@@ -32,6 +32,9 @@ func (e *Engine) considerDelete(l *logIndex) {
 		}
 		return
 	}
+	if !e.consult(l, 0) || l.keeps(0) {
+		return
+	}
 	l.wantSince = at
 	e.want(t, l)
 }
@@ -116,16 +119,31 @@ func (e *Engine) birth(l *logIndex, i int) tier.Time {
 // startDelete proposes the longest prefix that is worth asking about, up to the brake.
 func (e *Engine) startDelete(l *logIndex) {
 	t := e.table(l.id.Table)
+	list, after, braked := e.deletable(l, t)
+	if len(list) == 0 {
+		e.brake(l, t, braked, after)
+		return
+	}
+	l.deleting, t.deleting = true, true
+	e.deletes++
+	e.emit(Delete{ID: e.id(), Log: l.id, Source: l.source, Action: tier.DeleteLocal,
+		Segments: list, Remote: l.remoteExtent()})
+	e.evaluate(l)
+}
+
+// deletable lists the oldest segments that are worth asking about, up to the brake, and what the
+// brake counts with them; braked is set where it ended the list. Plugins only make it shorter.
+func (e *Engine) deletable(l *logIndex, t *tableIndex) (list []DeleteCandidate,
+	after tier.BrakeWindow, braked bool) {
 	brake := e.settings.Brake
-	var list []DeleteCandidate
-	after, bytes := t.state.Window.At(e.now, brake.Per), l.localBytes
-	braked := false
+	after = t.state.Window.At(e.now, brake.Per)
+	bytes := l.localBytes
 	for i := range l.local {
 		s := l.local[i]
 		r, identical, _ := l.copyOf(&s)
 		if len(list) == deleteBatchMax || !l.mayAsk(t, i) ||
 			!identical && t.state.State == tier.Enabled ||
-			e.worthAsking(l, t, i, bytes) > e.now {
+			e.worthAsking(l, t, i, bytes) > e.now || !e.asked(l, i) || l.keeps(i) {
 			break
 		}
 		after = after.Plus(1, s.Bytes)
@@ -139,15 +157,7 @@ func (e *Engine) startDelete(l *logIndex) {
 		list = append(list, DeleteCandidate{Segment: s, Copied: identical, Position: r.Position,
 			Ordinal: int64(len(l.local) - 1 - i)})
 	}
-	if len(list) == 0 {
-		e.brake(l, t, braked, after)
-		return
-	}
-	l.deleting, t.deleting = true, true
-	e.deletes++
-	e.emit(Delete{ID: e.id(), Log: l.id, Source: l.source, Action: tier.DeleteLocal,
-		Segments: list, Remote: l.remoteExtent()})
-	e.evaluate(l)
+	return list, after, braked
 }
 
 // brake pauses the table, durably, where the next deletion would pass its limit.

@@ -9,6 +9,7 @@
 //	Restored, Started ------->|        |----> Open, Copy, Resolve
 //	Reconfigured, Scanned --->|  Step  |----> Delete
 //	Tick, Finished ---------->|        |----> RecordHole, Publish, Checkpoint, Pause
+//	                          |        |----> Select (asks the plugins)
 //	                          +--------+
 //
 // The engine's index may be stale: a segment may have gone, a copy may have been damaged. So an

@@ -38,6 +38,15 @@ type Engine struct {
 
 	wantRemover []*logIndex // in the order in which they came
 
+	candidates     []*logIndex // that plugins are asked about, ascending by id
+	unasked        int         // of those, the ones that wait for the first answer
+	opens          int         // Open and OpenEpoch effects in flight
+	round          []*logIndex // of candidates: those that are still to be asked about this time
+	roundAt        tier.Time   // when the last round began
+	selecting      bool        // a Select is under way
+	selectAt       tier.Time   // not before is the next round
+	selectFailures int         // in a row
+
 	due     queue         // logs that wait for a time
 	ready   queue         // logs with a segment to copy, the oldest first
 	wanting []*tableIndex // tables with a log that wants to delete, ascending by name
@@ -79,8 +88,9 @@ func New() *Engine {
 			slot: func(l *logIndex) *int { return &l.dueSlot },
 		},
 		ready: queue{
-			key:  func(l *logIndex) tier.Time { return l.oldest },
-			slot: func(l *logIndex) *int { return &l.readySlot },
+			first: func(a, b *logIndex) int { return compareScores(a.rank, b.rank) },
+			key:   func(l *logIndex) tier.Time { return l.oldest },
+			slot:  func(l *logIndex) *int { return &l.readySlot },
 		},
 	}
 }
@@ -101,6 +111,8 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		e.evaluateAll()
 	case Reconfigured:
 		e.settings = ev.Settings
+		e.selectAt, e.selectFailures = 0, 0
+		e.forgetAdvice()
 		e.evaluateAll()
 	case Scanned:
 		e.scanned(ev.Scan)
@@ -127,6 +139,8 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		l.unquarantine(ev.Accepted.Range.Base)
 		l.settle(ev.Accepted.Range.Base)
 		e.evaluate(l)
+	case Advised:
+		e.advised(ev)
 	case Finished:
 		e.finished(ev)
 	default:
@@ -144,15 +158,16 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 // for a time or for a change outside.
 func (e *Engine) Idle() bool {
 	return len(e.inflight) == 0 && e.ready.len() == 0 && len(e.wanting) == 0 &&
-		len(e.wantRemover) == 0
+		len(e.wantRemover) == 0 && e.unasked == 0
 }
 
 // NextDue is the earliest time at which a Tick would do something; ok is false if there is none.
 func (e *Engine) NextDue() (at tier.Time, ok bool) {
-	if l := e.due.head(); l != nil {
+	at, ok = e.selectDue()
+	if l := e.due.head(); l != nil && (!ok || l.due < at) {
 		return l.due, true
 	}
-	return 0, false
+	return at, ok
 }
 
 // RetryAt is the earliest time at which a log that failed is tried again; absent if none has
@@ -318,6 +333,8 @@ func (e *Engine) evaluate(l *logIndex) {
 	if !e.started {
 		return
 	}
+	wasUnasked := l.unasked
+	l.candidate, l.unasked = l.deleting && l.advice != nil, false // it is needed afterwards
 	t := e.table(l.id.Table)
 	if l.block == nil {
 		switch {
@@ -334,6 +351,7 @@ func (e *Engine) evaluate(l *logIndex) {
 	if _, governed := e.config(t); governed && l.opened {
 		e.considerRemote(l) // the store keeps its own time, whatever becomes of the source
 	}
+	e.nominate(l, wasUnasked)
 	l.forgive(e.now)
 	e.tend(t)
 	if l.due != never {
@@ -345,7 +363,7 @@ func (e *Engine) evaluate(l *logIndex) {
 func (l *logIndex) forgive(now tier.Time) {
 	busy := l.copies > 0 || l.opening || l.resolving || l.deleting || l.holing || l.publishing ||
 		l.checking || l.moving || l.expiring || l.removing || l.clearing ||
-		l.readySlot > 0 || l.wantSlot > 0
+		l.readySlot > 0 || l.wantSlot > 0 || l.unasked
 	if l.failures > 0 && now >= l.retryAt && !busy {
 		l.forget()
 	}
@@ -391,6 +409,7 @@ func (e *Engine) open(l *logIndex) {
 		return
 	}
 	l.opening = true
+	e.opens++
 	f := Open{ID: e.id(), Log: l.id, Source: l.source, Layout: l.layout,
 		Incarnation: l.incarnation, Start: l.local[0].Base, State: tier.Enabled}
 	if cfg, _ := e.config(e.table(l.id.Table)); !cfg.Tiering {
@@ -407,6 +426,7 @@ func (e *Engine) openEpoch(l *logIndex, t *tableIndex) {
 		return
 	}
 	l.opening = true
+	e.opens++
 	e.emit(OpenEpoch{ID: e.id(), Log: l.id, Source: l.source, Epoch: t.state.Epoch,
 		Fresh: l.state.Epoch < t.state.Fresh, Start: l.local[0].Base})
 }
@@ -432,6 +452,7 @@ func (e *Engine) emit(f Effect) {
 
 // fill starts copies and deletions as far as there are free workers.
 func (e *Engine) fill() {
+	e.considerSelect()
 	for e.copies < e.settings.Workers && e.ready.len() > 0 {
 		e.startCopy(e.ready.head())
 	}

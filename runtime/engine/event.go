@@ -429,6 +429,8 @@ type Settings struct {
 	Brake       tier.Brake // per table
 	Tolerance   tier.Time  // of clocks, nanoseconds
 	HoldMax     tier.Time  // longest hold by a plugin, nanoseconds
+	Plugins     bool       // there are plugins to be asked
+	SelectEvery tier.Time  // how often they are asked again about what they held or kept, nanoseconds
 	AskAgain    tier.Time  // slow period after which a denial is asked again, nanoseconds
 	Backoff     Backoff
 	ExpireRule  bool // some policy may ask for local deletions before a TTL is over

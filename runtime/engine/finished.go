@@ -15,6 +15,10 @@ func (e *Engine) finished(ev Finished) {
 		panic(fmt.Sprintf("engine: result %T for the unknown effect %d", ev.Result, ev.ID))
 	}
 	delete(e.inflight, ev.ID)
+	if f, ok := f.(Select); ok {
+		e.selectFinished(f, ev.Result)
+		return
+	}
 	if e.remoteFinished(f, ev.Result) {
 		return
 	}
@@ -22,6 +26,7 @@ func (e *Engine) finished(ev Finished) {
 	case Open:
 		l := e.log(f.Log)
 		l.opening = false
+		e.opens--
 		e.openFinished(l, ev.Result)
 		e.evaluate(l)
 	case Copy:
@@ -141,6 +146,7 @@ func (e *Engine) remoteFinished(f Effect, res Result) bool {
 	case OpenEpoch:
 		l := e.log(f.Log)
 		l.opening = false
+		e.opens--
 		e.openFinished(l, res)
 		if _, ok := res.(Opened); ok {
 			l.reopened = true

@@ -8,6 +8,7 @@ import (
 // never depends on history. slot remembers where in the heap a log sits.
 type queue struct {
 	items []*logIndex
+	first func(a, b *logIndex) int // compared before the key; nil where the key alone decides
 	key   func(*logIndex) tier.Time
 	slot  func(*logIndex) *int // one past the position; 0 when not queued
 }
@@ -50,6 +51,11 @@ func (q *queue) remove(l *logIndex) {
 
 func (q *queue) less(i, j int) bool {
 	a, b := q.items[i], q.items[j]
+	if q.first != nil {
+		if c := q.first(a, b); c != 0 {
+			return c < 0
+		}
+	}
 	if ka, kb := q.key(a), q.key(b); ka != kb {
 		return ka < kb
 	}

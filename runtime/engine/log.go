@@ -76,6 +76,11 @@ type logIndex struct {
 	denied      map[tier.Position]tier.Time // removals that were denied, and when to ask again
 	keptRemoval []tier.Reason
 
+	advice    *advice // of the plugins; nil if they were not asked
+	candidate bool    // plugins are asked about it
+	unasked   bool    // it waits for their first answer
+	rank      []int64 // scores of the segment that is copied next
+
 	due, oldest, wantSince       tier.Time
 	dueSlot, readySlot, wantSlot int
 }

@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"cmp"
+	"container/heap"
+	"slices"
+
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -8,7 +12,7 @@ import (
 const planMax = 10_000
 
 // Plan gives what could be asked about for a log, in both tiers, oldest first, whether or not any
-// limit is over. Nothing is emitted.
+// limit is over, up to the first local segment that a plugin keeps. Nothing is emitted.
 func (e *Engine) Plan(id tier.LogID) (local Delete, remote Expire, ok bool) {
 	l := e.logs[id]
 	if l == nil || !l.opened {
@@ -17,7 +21,7 @@ func (e *Engine) Plan(id tier.LogID) (local Delete, remote Expire, ok bool) {
 	t := e.table(id.Table)
 	local = Delete{Log: id, Source: l.source, Action: tier.DeleteLocal, Remote: l.remoteExtent()}
 	for i := range l.local {
-		if !l.mayAsk(t, i) || len(local.Segments) == planMax || l.block != nil {
+		if !l.mayAsk(t, i) || len(local.Segments) == planMax || l.block != nil || l.keeps(i) {
 			break
 		}
 		s := l.local[i]
@@ -41,6 +45,21 @@ func (e *Engine) Plan(id tier.LogID) (local Delete, remote Expire, ok bool) {
 	return local, remote, true
 }
 
+// KeptByPlugin gives the oldest local segment of a log that a plugin keeps; reason is nil where
+// none is.
+func (e *Engine) KeptByPlugin(id tier.LogID) (r tier.Range, reason *tier.Reason) {
+	l := e.logs[id]
+	if l == nil || l.advice == nil {
+		return r, nil
+	}
+	for i := range l.local {
+		if l.keeps(i) {
+			return l.local[i].Range, e.keptReason(l, i)
+		}
+	}
+	return r, nil
+}
+
 // Leaving sums up the copies of a log that are no longer part of it and wait for their removal.
 func (e *Engine) Leaving(id tier.LogID) (x Extent, due tier.Time) {
 	l := e.logs[id]
@@ -55,4 +74,127 @@ func (e *Engine) Leaving(id tier.LogID) (x Extent, due tier.Time) {
 		}
 	}
 	return x, due
+}
+
+// PlannedCopy is a segment that is being copied or will be.
+type PlannedCopy struct {
+	Log tier.LogID
+	tier.Range
+	Bytes   int64
+	Copying bool     // it has begun
+	Plugins []string // that said something of it
+	Scores  []int64  // one of each plugin
+}
+
+// Copies are what is to be copied.
+type Copies struct {
+	List  []PlannedCopy // in the order in which they begin if nothing changes
+	Total Extent        // of all of them, also of those beyond the list
+	Held  []HeldCopy    // ascending by log
+}
+
+// HeldCopy is the oldest segment of a log that plugins hold back.
+type HeldCopy struct {
+	Log tier.LogID
+	tier.Range
+	Reason tier.Reason
+}
+
+// PlanCopies gives what is to be copied, the first limit of it as a list. Nothing is emitted.
+func (e *Engine) PlanCopies(limit int) Copies {
+	var out Copies
+	var waiting copyHeap
+	for _, l := range e.order {
+		if l.block != nil || !e.copying(e.table(l.id.Table)) {
+			continue
+		}
+		c := copyCursor{e: e, l: l, i: -1}
+		for i := range l.local {
+			if l.states[i] == copying {
+				out.take(c.planned(i), limit)
+			}
+		}
+		if c.advance(&out) {
+			waiting = append(waiting, c)
+		}
+	}
+	heap.Init(&waiting)
+	for len(waiting) > 0 {
+		c := &waiting[0]
+		out.take(c.planned(c.i), limit)
+		if c.advance(&out) {
+			heap.Fix(&waiting, 0)
+		} else {
+			heap.Pop(&waiting)
+		}
+	}
+	slices.SortFunc(out.Held, func(a, b HeldCopy) int { return a.Log.Compare(b.Log) })
+	return out
+}
+
+func (c *Copies) take(p PlannedCopy, limit int) {
+	c.Total.count(Extent{Segments: 1, Bytes: p.Bytes})
+	if len(c.List) < limit {
+		c.List = append(c.List, p)
+	}
+}
+
+// copyCursor is where in a log the plan of its copies is: at a segment that wants copying.
+type copyCursor struct {
+	e *Engine
+	l *logIndex
+	i int
+}
+
+// advance goes on to the next one; false where there is none, or it is held.
+func (c *copyCursor) advance(out *Copies) bool {
+	l := c.l
+	for c.i++; c.i < len(l.local); c.i++ {
+		switch l.states[c.i] {
+		case copied, copying, accepted, expired:
+			continue
+		case quarantined:
+			return false
+		}
+		if !l.local[c.i].Closed() {
+			return false
+		}
+		if r := c.e.heldReason(l, c.i); r != nil {
+			out.Held = append(out.Held, HeldCopy{l.id, l.local[c.i].Range, *r})
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+func (c *copyCursor) planned(i int) PlannedCopy {
+	s := &c.l.local[i]
+	p := PlannedCopy{Log: c.l.id, Range: s.Range, Bytes: s.Bytes,
+		Copying: c.l.states[i] == copying}
+	if r := c.l.advice.of(s.Base); r != nil {
+		p.Plugins, p.Scores = c.l.advice.plugins, r.scores
+	}
+	return p
+}
+
+// copyHeap has the copy that begins first at its root.
+type copyHeap []copyCursor
+
+func (h copyHeap) Len() int      { return len(h) }
+func (h copyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h copyHeap) Less(i, j int) bool {
+	a, b := &h[i], &h[j]
+	return cmp.Or(compareScores(a.l.scores(a.i), b.l.scores(b.i)),
+		cmp.Compare(a.l.local[a.i].Log.ModTime, b.l.local[b.i].Log.ModTime),
+		a.l.id.Compare(b.l.id)) < 0
+}
+
+// Push and Pop implement heap.Interface.
+func (h *copyHeap) Push(x any) { *h = append(*h, x.(copyCursor)) }
+func (h *copyHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }

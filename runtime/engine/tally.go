@@ -19,6 +19,8 @@ type Tally struct {
 	OldestLag   tier.Time // mtime of the oldest uncopied segment; absent if there is none
 	Overdue     Extent    // copied, a limit says that it may go, and still here
 	OldestDue   tier.Time // since when the oldest of them is due; absent if there is none
+	Held        Extent    // held back from copying by plugins
+	Kept        Extent    // kept on local disk by plugins
 	Quarantined int64
 	Holes       int64
 	HoleOffsets int64
@@ -58,10 +60,29 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		t.Holes++
 		t.HoleOffsets += int64(h.Next - h.Base)
 	}
+	if l.advice != nil {
+		e.tallyAdvice(t, l)
+	}
 	overdue, since := e.overdue(l)
 	t.Overdue.count(overdue)
 	if since != 0 && (t.OldestDue == 0 || since < t.OldestDue) {
 		t.OldestDue = since
+	}
+}
+
+// tallyAdvice counts what plugins hold and keep.
+func (e *Engine) tallyAdvice(t *Tally, l *logIndex) {
+	for _, r := range l.advice.rows {
+		i := l.at(r.base)
+		if i < 0 {
+			continue
+		}
+		if e.heldUntil(l, i) != 0 && l.states[i] != copied && l.states[i] != copying {
+			t.Held.add(l.local[i].Range, l.local[i].Bytes)
+		}
+		if r.keep != 0 {
+			t.Kept.add(l.local[i].Range, l.local[i].Bytes)
+		}
 	}
 }
 

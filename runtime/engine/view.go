@@ -53,6 +53,7 @@ type SegmentView struct {
 	Segment  tier.LocalSegment
 	Ordinal  int64 // from the newest local segment, which is 0
 	Reasons  []tier.Reason
+	Kept     *tier.Reason // a plugin keeps it on local disk
 }
 
 // TableView is what the engine knows of a table.
@@ -216,6 +217,11 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 			break
 		}
 	}
+	if next := l.nextCopy(); next > 0 { // why the first one stays is said below
+		if r := e.heldReason(l, next); r != nil {
+			out = append(out, *r)
+		}
+	}
 	for _, r := range append(e.whyLocal(l, 0), e.whyRemote(l)...) {
 		if !slices.Contains(out, r) { // a pause is said once, though it stops both
 			out = append(out, r)
@@ -268,6 +274,18 @@ var waitText = map[tier.WaitReason]string{
 
 // whyLocal says why local segment i is still on disk, as the engine sees it without asking.
 func (e *Engine) whyLocal(l *logIndex, i int) []tier.Reason {
+	out := e.whyStays(l, i)
+	if r := e.heldReason(l, i); r != nil && l.states[i] != copied && l.states[i] != copying {
+		out = append(out, *r)
+	}
+	if r := e.keptReason(l, i); r != nil {
+		out = append(out, *r)
+	}
+	return out
+}
+
+// whyStays is why local segment i stays but for what plugins say.
+func (e *Engine) whyStays(l *logIndex, i int) []tier.Reason {
 	s := &l.local[i]
 	one := func(code tier.Code, until tier.Time, format string, args ...any) []tier.Reason {
 		return []tier.Reason{{Code: code, Until: until, Text: fmt.Sprintf(format, args...)}}
@@ -321,7 +339,7 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		v := SegmentView{Range: s.Range, Bytes: s.Bytes, MaxTime: s.MaxTime, ModTime: s.Log.ModTime,
 			Local: true,
 			First: i == 0, Segment: s, Ordinal: int64(len(l.local) - 1 - i),
-			Reasons: e.whyLocal(l, i)}
+			Reasons: e.whyLocal(l, i), Kept: e.keptReason(l, i)}
 		if r, identical, _ := l.copyOf(&s); identical {
 			v.Remote, v.Position, v.MaxTime = true, r.Position, r.MaxTime
 			v.Next = r.Next

@@ -48,6 +48,18 @@ type Generation struct {
 	// Extern gives the user's facts that are known at the time, by name, and the others. It may be
 	// nil: then there are none.
 	Extern func(now tier.Time) (known map[string]any, unknown []tier.UnknownFact)
+	// Plugins asks the plugins about candidates: a Selected, or a Failed where they gave no answer.
+	// It may be nil: then there are none.
+	Plugins func(ctx context.Context, f engine.Select) engine.Result
+}
+
+// selectSegments asks the plugins. Nothing else is done with their answer here: an effect is
+// proposed by the engine or it is not, and the gate asks no plugin.
+func (x *Executor) selectSegments(ctx context.Context, f engine.Select) engine.Result {
+	if ask := x.c.Generation().Plugins; ask != nil {
+		return ask(ctx, f)
+	}
+	return failure(tier.CodePluginFault, "there are no plugins any more")
 }
 
 // extern adds the user's facts, for the policies.
@@ -105,6 +117,8 @@ func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.Result, erro
 		return x.clear(ctx, f)
 	case engine.Sweep:
 		return x.sweep(ctx)
+	case engine.Select:
+		return x.selectSegments(ctx, f), nil
 	case engine.Pause:
 		_, err := x.append(ctx, tier.TablePaused{Table: f.Table, Reason: f.Reason, At: x.c.Now()})
 		return engine.Done{}, fatal(err)

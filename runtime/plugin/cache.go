@@ -66,6 +66,9 @@ func (c *code) buildCached(wasm []byte, o *Options) error {
 			return nil
 		}
 	}
+	if o.CacheFrozen {
+		return c.build(wasm, o, "")
+	}
 	metered, err := c.prepare(wasm)
 	if err != nil {
 		return err

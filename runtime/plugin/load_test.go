@@ -253,6 +253,48 @@ func TestCache(t *testing.T) {
 	load(false, "a stranger in the folder")
 }
 
+// TestCacheFrozen: what is in the cache is used, and nothing is written.
+func TestCacheFrozen(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cache")
+	load := func(frozen, wantCached bool) {
+		t.Helper()
+		s, err := Load([]Spec{spec("p", says([]int64{42}))},
+			Options{CacheDir: dir, CacheFrozen: frozen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := s.Plugins()[0]; p.FromCache != wantCached || p.CacheErr != nil {
+			t.Errorf("frozen %v: %+v, want from the cache: %v", frozen, p, wantCached)
+		}
+		w := s.NewWorker()
+		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != 42 {
+			t.Errorf("faults %v", r.Faults)
+		}
+		w.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	load(true, false)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a frozen cache was made: %v", err)
+	}
+	load(false, false)
+	load(true, true)
+	seals, err := filepath.Glob(filepath.Join(dir, "*", "seal.json"))
+	if err != nil || len(seals) != 1 {
+		t.Fatalf("seals %v, %v", seals, err)
+	}
+	if err := os.Remove(seals[0]); err != nil {
+		t.Fatal(err)
+	}
+	load(true, false)
+	if _, err := os.Stat(seals[0]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a frozen cache was mended: %v", err)
+	}
+}
+
 // TestCacheThatCannotBeWritten: the plugin works all the same.
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	t.Parallel()

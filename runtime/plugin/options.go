@@ -22,7 +22,9 @@ type Options struct {
 	// is not there. Empty turns the cache off. It holds native code that is executed: nobody but
 	// tierd's own user may write to it.
 	CacheDir string
-	Engine   Engine
+	// CacheFrozen uses what is in the cache, and writes nothing to it.
+	CacheFrozen bool
+	Engine      Engine
 	// Log receives what plugins log, within the limits. It is called by whatever goroutine runs a
 	// plugin, also concurrently. Nil drops the lines.
 	Log func(Line)

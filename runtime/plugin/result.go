@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -12,13 +13,6 @@ import (
 // MaxPlugins is how many plugins can be configured.
 const MaxPlugins = 16
 
-// The codes of reasons that plugins give.
-const (
-	CodeHold  tier.Code = "plugin-hold"  // a plugin asks not to copy it yet
-	CodeKeep  tier.Code = "plugin-keep"  // a plugin asks not to delete it locally
-	CodeFault tier.Code = "plugin-fault" // a plugin failed; the built-in order serves
-)
-
 // Result is what the plugins say of a batch: a score of each plugin for each segment, and who
 // asks to hold or to keep it. It is reused from batch to batch.
 //
@@ -26,6 +20,8 @@ const (
 // put segments into another order, and take them away from what would be done without it.
 type Result struct {
 	Faults []Fault // of the plugins that gave no answer to this batch, in configured order
+
+	Fuel []int64 // that each plugin used for the batch, in configured order; 0 where it gave none
 
 	names  []string
 	scores [][]int64 // by plugin; zeros where a plugin gave no answer
@@ -41,6 +37,7 @@ func (r *Result) reset(names []string, n int) {
 		r.scores = append(r.scores, nil)
 	}
 	r.scores = r.scores[:len(names)]
+	r.Fuel = zeros(r.Fuel, len(names))
 	for i := range r.scores {
 		r.scores[i] = zeros(r.scores[i], n)
 	}
@@ -65,6 +62,19 @@ func (r *Result) Scores(dst []int64, i int) []int64 {
 		dst = append(dst, column[i])
 	}
 	return dst
+}
+
+// Columns copies the whole answer. Scores of segment i are those from i*len(plugins) on; bit k of
+// the sets is plugin k.
+func (r *Result) Columns() (plugins []string, scores []int64, holds, keeps []uint16) {
+	width := len(r.scores)
+	scores = make([]int64, r.Len()*width)
+	for k, column := range r.scores {
+		for i, v := range column {
+			scores[i*width+k] = v
+		}
+	}
+	return slices.Clone(r.names), scores, slices.Clone(r.holds), slices.Clone(r.keeps)
 }
 
 // CompareScores orders what should be copied first before the rest: the first plugin's higher
@@ -98,12 +108,12 @@ func (r *Result) MayDelete(i int, builtin bool) bool { return builtin && r.keeps
 
 // Held returns the reason for which segment i is held; ok is false if nobody holds it.
 func (r *Result) Held(i int) (reason tier.Reason, ok bool) {
-	return r.reason(r.holds[i], CodeHold, "held back from copying by")
+	return r.reason(r.holds[i], tier.CodeHeld, "held back from copying by")
 }
 
 // Kept returns the reason for which segment i is kept; ok is false if nobody keeps it.
 func (r *Result) Kept(i int) (reason tier.Reason, ok bool) {
-	return r.reason(r.keeps[i], CodeKeep, "kept on local disk by")
+	return r.reason(r.keeps[i], tier.CodeKept, "kept on local disk by")
 }
 
 func (r *Result) reason(set uint16, code tier.Code, text string) (tier.Reason, bool) {
@@ -149,7 +159,7 @@ type Fault struct {
 
 // Reason is the fault for status and explain.
 func (f Fault) Reason() tier.Reason {
-	return tier.Reason{Code: CodeFault, Until: f.Until,
+	return tier.Reason{Code: tier.CodePluginFault, Until: f.Until,
 		Text: fmt.Sprintf("plugin %s gave no answer (%s), the built-in order serves: %s",
 			f.Plugin, f.Kind, f.Text)}
 }

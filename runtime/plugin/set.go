@@ -13,9 +13,22 @@ type Set struct {
 	names   []string
 }
 
-// Load makes all plugins ready to run, or none: an error names the plugin and says what would be
-// right. Each is instantiated and configured once, so that one that cannot work refuses the whole
-// generation. The caller closes the set after all of its workers.
+// LoadError says why one plugin cannot be loaded.
+type LoadError struct {
+	Plugin string // its name
+	Err    error
+}
+
+// Error implements error.
+func (e *LoadError) Error() string { return fmt.Sprintf("plugin %s: %v", e.Plugin, e.Err) }
+
+// Unwrap gives the cause.
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// Load makes all plugins ready to run, or none: an error, which joins a LoadError for each, names
+// the plugin and says what would be right. Each is instantiated and configured once, so that one
+// that cannot work refuses the whole generation. The caller closes the set after all of its
+// workers.
 func Load(specs []Spec, o Options) (*Set, error) {
 	o.Limits = o.Limits.withDefaults()
 	s := &Set{options: o}
@@ -33,7 +46,7 @@ func Load(specs []Spec, o Options) (*Set, error) {
 		}
 		seen[spec.Name] = true
 		if err := s.add(spec); err != nil {
-			errs = append(errs, fmt.Errorf("plugin %s: %w", spec.Name, err))
+			errs = append(errs, &LoadError{spec.Name, err})
 		}
 	}
 	if len(errs) > 0 {

@@ -65,6 +65,7 @@ func (w *Worker) ask(k int, b *Batch, n int, r *Result) *Fault {
 		return fault
 	}
 	s.failures = 0
+	r.Fuel[k] = s.code.batchFuel(n) - int64(s.inst.fuel.Get())
 	column := r.scores[k]
 	for i := range column {
 		column[i] = int64(binary.LittleEndian.Uint64(scores[8*i:]))

@@ -135,7 +135,7 @@ func TestComposition(t *testing.T) {
 		"kept on local disk by the plugin p0"}; !slices.Equal(got, want) {
 		t.Errorf("kept %q", got)
 	}
-	if reason, _ := r.Kept(2); reason.Code != CodeKeep {
+	if reason, _ := r.Kept(2); reason.Code != tier.CodeKept {
 		t.Errorf("code %q", reason.Code)
 	}
 }

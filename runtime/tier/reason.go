@@ -57,6 +57,9 @@ const (
 	CodeExpired        Code = "expired"             // it has left the log
 	CodeGrace          Code = "remote-delete-grace" // readers get time to finish
 	CodeLedgerStale    Code = "ledger-stale"        // manifests know more than it
+	CodeHeld           Code = "held"                // a plugin asks not to copy it yet
+	CodeKept           Code = "kept"                // a plugin asks not to delete it locally
+	CodePluginFault    Code = "plugin-fault"        // a plugin failed; the built-in order serves
 	// CodeDisablement is what KIP-950 calls it.
 	CodeDisablement     Code = "TIERED_STORAGE_DISABLEMENT_IN_PROGRESS"
 	CodeTieringDisabled Code = "tiering-disabled" // the table is not tiered
