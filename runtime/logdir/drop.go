@@ -38,7 +38,7 @@ func (s *Source) Drop(ctx context.Context, p gate.Permit, target gate.Target) (e
 		return name(err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	dir, _, err := s.locate(root, target.Log)
+	dir, _, err := s.names(root, target.Log)
 	if err != nil {
 		return name(err)
 	}
@@ -58,12 +58,11 @@ func (s *Source) drop(root vfs.Dir, dir string, target gate.Target) error {
 	if err := t.putRight(); err != nil {
 		return err
 	}
-	infos, err := root.List(dir)
+	names, err := root.Names(dir)
 	if err != nil {
 		return gone(err)
 	}
-	l := s.layout.group(infos)
-	seg, _, err := s.segment(&l, target.Range)
+	seg, err := s.segment(root, dir, names, target.Range)
 	if err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func (s *Source) drop(root vfs.Dir, dir string, target gate.Target) error {
 	if err := t.take(seg.name, target.File); err != nil {
 		return errors.Join(err, t.putRight())
 	}
-	if err := t.finish(seg.name, infos); err != nil {
+	if err := t.finish(seg.name, seg.infos); err != nil {
 		return errors.Join(err, t.putRight())
 	}
 	// The names are durably gone; an empty trash that stays is seen to by the next scan.

@@ -3,6 +3,7 @@ package logdir
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,6 +49,36 @@ func TestParseEpochs(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%q: %v (-want +got):\n%s", c.text, err, diff)
 		}
+	}
+}
+
+// TestPlainNames: where the pattern is simple, names are read by hand, and as by the pattern.
+func TestPlainNames(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{`\.log`, `\.seg\.v1`, `-wal`, ``} {
+		byHand, err := newPlain(&Config{Pattern: regexp.MustCompile(`(?P<base>\d+)` + suffix)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := regexp.MustCompile(`(?:)(?P<base>\d+)` + suffix)
+		byPattern, err := newPlain(&Config{Pattern: slow})
+		if err != nil || !byHand.plainly || byPattern.plainly {
+			t.Fatalf("%s: %v, by hand %t and %t", suffix, err, byHand.plainly, byPattern.plainly)
+		}
+		for _, name := range []string{"1.log", "0001.log", "9223372036854775808.log", ".log", "1.logs",
+			"x1.log", "1x.log", "-1.log", "1.index", "1", "1.log.2", "12.seg.v1", "7-wal", "-wal",
+			"١.log", "1_log", ""} {
+			base1, stem1, records1, ok1 := byHand.parse(name)
+			base2, stem2, records2, ok2 := byPattern.parse(name)
+			if base1 != base2 || stem1 != stem2 || records1 != records2 || ok1 != ok2 {
+				t.Errorf("%q by %s: %d %q %t %t, and by the pattern %d %q %t %t", name, suffix,
+					base1, stem1, records1, ok1, base2, stem2, records2, ok2)
+			}
+		}
+	}
+	any, err := newPlain(&Config{Pattern: regexp.MustCompile(`(?P<base>\d+).log`)})
+	if _, _, records, _ := any.parse("1_log"); err != nil || any.plainly || !records {
+		t.Errorf("a dot that is no dot: %v, by hand %t, %t", err, any.plainly, records)
 	}
 }
 

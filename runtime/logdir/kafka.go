@@ -117,6 +117,20 @@ func (*kafka) group(infos []vfs.Info) listing {
 	return l
 }
 
+// outline implements layout.
+func (*kafka) outline(names []string) listing {
+	l := listing{whole: true}
+	for _, name := range names {
+		if base, ext, ok := segmentName(name); ok && ext == extLog {
+			l.segments = append(l.segments, segmentFile{base: base, name: name})
+		}
+	}
+	return l
+}
+
+// stem implements layout.
+func (*kafka) stem(records string) string { return strings.TrimSuffix(records, extLog) }
+
 // companions implements layout.
 func (*kafka) companions(infos []vfs.Info, records string) []vfs.Info {
 	var out []vfs.Info

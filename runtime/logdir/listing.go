@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -20,6 +21,12 @@ type layout interface {
 	places(id tier.LogID) []string
 	// group finds the segments among the files of one directory.
 	group(infos []vfs.Info) listing
+	// outline finds the segments by the names alone of one directory's entries: where they begin, and
+	// nothing more. A name that is taken by something else than a file counts as well.
+	outline(names []string) listing
+	// stem is what the names of all files of a segment begin with, by the name of the one with the
+	// records.
+	stem(records string) string
 	// companions finds the files that belong to the segment whose records are in the named file.
 	companions(infos []vfs.Info, records string) []vfs.Info
 	// end is where segment i of the listing ends; false if nothing in the listing tells.
@@ -85,23 +92,74 @@ func (l *listing) next(i int) (tier.Offset, bool) {
 	return 0, false
 }
 
-// segment finds the segment with the range r in a listing, and where it ends there. That is beyond
-// r where what followed it has gone, and a gap is nobody's. An error wraps tier.ErrVanished if none
-// begins there, and tier.ErrChanged if one does and ends sooner, or may still grow.
-func (s *Source) segment(l *listing, r tier.Range) (segmentFile, tier.Offset, error) {
-	i, err := l.find(r.Base)
+// located is one segment as its directory has it now.
+type located struct {
+	segmentFile
+	// next is where it ends in its directory. That is beyond the wanted range where what followed it
+	// has gone, and a gap is nobody's.
+	next tier.Offset
+	// infos describes its files, ascending by name.
+	infos []vfs.Info
+}
+
+// segment finds the segment with the range r in the directory, and looks at its own files alone:
+// there may be thousands of others. An error wraps tier.ErrVanished if none begins there, and
+// tier.ErrChanged if one does and ends sooner, or may still grow.
+func (s *Source) segment(root vfs.Dir, dir string, names []string, r tier.Range) (located, error) {
+	all := s.layout.outline(names)
+	i, err := all.find(r.Base)
 	if err != nil {
-		return segmentFile{}, 0, err
+		return located{}, err
 	}
-	next, known := s.layout.end(l, i)
+	var found located
+	if found.infos, err = describe(root, dir, s.layout, names,
+		all.segments[i].name); err != nil {
+		return located{}, err
+	}
+	own := s.layout.group(found.infos)
+	j, err := own.find(r.Base)
+	if err != nil {
+		return located{}, err
+	}
+	found.segmentFile = own.segments[j]
+	all.segments[i] = found.segmentFile
+	next, known := s.layout.end(&all, i)
 	switch {
 	case !known:
-		err = fmt.Errorf("segment %s: %w: nothing follows it now, so it may grow", r,
+		return located{}, fmt.Errorf("segment %s: %w: nothing follows it now, so it may grow", r,
 			tier.ErrChanged)
 	case next < r.Next || next > r.Next && s.layout.exact():
-		err = fmt.Errorf("segment %s: %w: it ends at %d now", r, tier.ErrChanged, next)
+		return located{}, fmt.Errorf("segment %s: %w: it ends at %d now", r, tier.ErrChanged, next)
 	}
-	return l.segments[i], next, err
+	found.next = next
+	return found, nil
+}
+
+// describe looks at the files whose names say that they belong to the segment with the records in
+// the named file, ascending by name. One that goes away meanwhile is left out.
+func describe(root vfs.Dir, dir string, l layout, names []string, records string) (
+	[]vfs.Info, error) {
+	var infos []vfs.Info
+	stem := l.stem(records)
+	first, _ := slices.BinarySearch(names, stem)
+	for _, name := range names[first:] {
+		rest, ok := strings.CutPrefix(name, stem)
+		if !ok {
+			break
+		}
+		if name != records && !strings.HasPrefix(rest, ".") || !speakable(name) {
+			continue
+		}
+		info, err := root.Stat(path.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
 }
 
 // find returns the index of the usable segment with the base.
@@ -139,10 +197,7 @@ func (s *Source) locate(root vfs.Dir, id tier.LogID) (dir string, infos []vfs.In
 		dir, infos = place, list
 	}
 	if dir == "" {
-		if trouble := s.trouble(root.List(".")); trouble != nil {
-			return "", nil, fmt.Errorf("log %s: %s", id, trouble.Text)
-		}
-		return "", nil, fmt.Errorf("log %s: %w", id, tier.ErrVanished)
+		return "", nil, s.nowhere(root, id)
 	}
 	return dir, infos, nil
 }
@@ -155,6 +210,33 @@ func (s *Source) place(root vfs.Dir, id tier.LogID) (string, error) {
 	}
 	dir, _, err := s.locate(root, id)
 	return dir, err
+}
+
+// names finds the directory of the log, and names its entries. An error wraps tier.ErrVanished if
+// the log is nowhere while its source is there.
+func (s *Source) names(root vfs.Dir, id tier.LogID) (dir string, names []string, err error) {
+	if dir, err = s.place(root, id); err != nil {
+		return "", nil, err
+	}
+	lock := s.locks.of(dir)
+	lock.RLock()
+	names, err = root.Names(dir)
+	lock.RUnlock()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return "", nil, s.nowhere(root, id)
+	case err != nil:
+		return "", nil, fmt.Errorf("log %s: %w", id, err)
+	}
+	return dir, names, nil
+}
+
+// nowhere is why a log is not there: it may be its whole source that is not.
+func (s *Source) nowhere(root vfs.Dir, id tier.LogID) error {
+	if trouble := s.trouble(root.List(".")); trouble != nil {
+		return fmt.Errorf("log %s: %s", id, trouble.Text)
+	}
+	return fmt.Errorf("log %s: %w", id, tier.ErrVanished)
 }
 
 // doubleError says that one log id stands for two directories of a source.

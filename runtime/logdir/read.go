@@ -53,23 +53,22 @@ func (s *Source) Read(ctx context.Context, id tier.LogID, r tier.Range) (c tier.
 		return tier.Content{}, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	dir, infos, err := s.locate(root, id)
+	dir, names, err := s.names(root, id)
 	if err != nil {
 		return tier.Content{}, err
 	}
 	// What was read is what the engine will know. The next scan must not say something older.
 	defer s.distrust(dir)
-	l := s.layout.group(infos)
-	seg, next, err := s.segment(&l, r)
+	seg, err := s.segment(root, dir, names, r)
 	if err != nil {
 		return tier.Content{}, fmt.Errorf("log %s: %w", id, err)
 	}
 	buf := s.buffers.Get().(*[readBytes]byte)
 	defer s.buffers.Put(buf)
-	p := &pass{ctx: ctx, root: root, dir: dir, next: next, buf: buf[:],
+	p := &pass{ctx: ctx, root: root, dir: dir, next: seg.next, buf: buf[:],
 		content: tier.Content{Range: r, LastNext: r.Next}}
 	defer func() { err = errors.Join(err, p.close()) }()
-	err = p.openAll(seg.name, s.layout.companions(infos, seg.name))
+	err = p.openAll(seg.name, s.layout.companions(seg.infos, seg.name))
 	if err == nil && s.cfg.Layout == tier.LayoutKafka {
 		err = p.readBatches()
 	} else if err == nil {

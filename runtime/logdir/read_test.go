@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io/fs"
 	"math"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
@@ -643,6 +645,57 @@ func TestReadLeavesThePageCacheToOthers(t *testing.T) {
 	want := map[string]int64{"orders/0/2.log": kept + 1}
 	if diff := cmp.Diff(want, dropped); diff != "" {
 		t.Errorf("bytes dropped (-want +got):\n%s", diff)
+	}
+}
+
+// lookingDir counts how many entries are described.
+type lookingDir struct {
+	vfs.Dir
+	described *int
+}
+
+func (d lookingDir) Stat(name string) (vfs.Info, error) {
+	*d.described++
+	return d.Dir.Stat(name)
+}
+
+func (d lookingDir) List(name string) ([]vfs.Info, error) {
+	infos, err := d.Dir.List(name)
+	*d.described += len(infos)
+	return infos, err
+}
+
+// TestOneSegmentOfMany: to read or drop one segment, only its own files are looked at, so that each
+// takes no longer in a log of thousands.
+func TestOneSegmentOfMany(t *testing.T) {
+	t.Parallel()
+	w := newMem(t)
+	for base := range 1000 {
+		w.put(fmt.Sprintf("orders/0/%d.log", base), []byte("1"))
+		w.put(fmt.Sprintf("orders/0/%d.index", base), []byte("2"))
+	}
+	described := 0
+	s := w.open(tier.LayoutPlain, func(c *logdir.Config) {
+		c.Root = func() (vfs.Dir, error) {
+			root, err := w.root()
+			return lookingDir{root, &described}, err
+		}
+	})
+	ctx, id, r := context.Background(), logID(t, "orders/0"), tier.Range{Base: 0, Next: 1}
+	content, err := s.Read(ctx, id, r)
+	if err != nil || len(content.Files) != 2 {
+		t.Fatalf("%+v, %v", content, err)
+	}
+	if _, err := s.LogFile(ctx, id, 500); err != nil {
+		t.Fatal(err)
+	}
+	target := gate.Target{Action: tier.DeleteLocal, Log: id, Range: r,
+		File: content.Files[0].Stat, Bytes: content.Bytes()}
+	if err := s.Drop(ctx, permit(t, target), target); err != nil {
+		t.Fatal(err)
+	}
+	if described > 20 {
+		t.Errorf("%d files were looked at for a segment of two", described)
 	}
 }
 

@@ -160,11 +160,11 @@ func (s *Source) LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (
 		return "", err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	_, infos, err := s.locate(root, id)
+	_, names, err := s.names(root, id)
 	if err != nil {
 		return "", err
 	}
-	l := s.layout.group(infos)
+	l := s.layout.outline(names)
 	i, err := l.find(base)
 	if err != nil {
 		return "", fmt.Errorf("log %s: %w", id, err)

@@ -126,7 +126,11 @@ func (t trash) putBack(name string) (kept bool, err error) {
 // by which the deletion was decided: nobody has copied it. After a crash there is no such listing,
 // before is nil, and all go.
 func (t trash) finish(name string, before []vfs.Info) error {
-	infos, err := t.root.List(t.dir)
+	names, err := t.root.Names(t.dir)
+	if err != nil {
+		return err
+	}
+	infos, err := describe(t.root, t.dir, t.layout, names, name)
 	if err != nil {
 		return err
 	}

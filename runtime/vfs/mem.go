@@ -172,6 +172,15 @@ func (d *Mem) List(name string) (infos []Info, err error) {
 	return infos, err
 }
 
+// Names implements Dir.
+func (d *Mem) Names(name string) (names []string, err error) {
+	infos, err := d.List(name)
+	for _, i := range infos {
+		names = append(names, i.Name)
+	}
+	return names, err
+}
+
 // Mkdir implements Dir.
 func (d *Mem) Mkdir(name string) error {
 	return d.do(OpMkdir, name, "", func() error {

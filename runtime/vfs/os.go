@@ -122,6 +122,18 @@ func (d *OS) List(name string) ([]Info, error) {
 	return infos, err
 }
 
+// Names implements Dir.
+func (d *OS) Names(name string) (names []string, err error) {
+	err = d.inDir("list", name, func(f *os.File) error {
+		if names, err = f.Readdirnames(-1); err != nil {
+			return errors.Unwrap(err)
+		}
+		slices.Sort(names)
+		return nil
+	})
+	return names, err
+}
+
 // Mkdir implements Dir.
 func (d *OS) Mkdir(name string) error {
 	return d.at("mkdir", name, func(dir int, base string) error {

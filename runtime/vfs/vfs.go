@@ -39,6 +39,8 @@ type Dir interface {
 	Stat(name string) (Info, error)
 	// List describes the entries of the directory name ("." is this one), ascending by name.
 	List(name string) ([]Info, error)
+	// Names names the entries of the directory name, ascending. It costs a fraction of List.
+	Names(name string) ([]string, error)
 	// Mkdir makes a directory; it is an error if the name exists.
 	Mkdir(name string) error
 	// Rename moves a file within this Dir and never replaces: an existing target is fs.ErrExist.

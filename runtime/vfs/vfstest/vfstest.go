@@ -205,6 +205,12 @@ func testList(t *testing.T, d vfs.Dir) {
 		equal(t, info.Name, fmt.Sprintf("%03d", i))
 	}
 	equal(t, infos[300].Mode.IsDir(), true)
+	all, err := d.Names(".")
+	ok(t, err)
+	equal(t, len(all), len(infos))
+	for i, info := range infos {
+		equal(t, all[i], info.Name)
+	}
 	infos, err = d.List("dir")
 	ok(t, err)
 	want, err := d.Stat("dir/inner")
@@ -212,8 +218,13 @@ func testList(t *testing.T, d vfs.Dir) {
 	equal(t, infos[0], want)
 	_, err = d.List("absent")
 	is(t, err, fs.ErrNotExist)
+	_, err = d.Names("absent")
+	is(t, err, fs.ErrNotExist)
 	if _, err := d.List("000"); err == nil {
 		t.Error("a file was listed")
+	}
+	if _, err := d.Names("000"); err == nil {
+		t.Error("the names in a file were listed")
 	}
 }
 
