@@ -2,7 +2,7 @@
 #
 # build, test and demo need Go and nothing else. race needs a C compiler besides, since the race
 # detector is linked by cgo; lint fetches its two tools, at the versions below, through the Go
-# module proxy.
+# module proxy. interop needs a JDK, Maven and Node.js.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz crash bench lint rewrite check check-rest demo
+.PHONY: help build test race fuzz crash bench lint rewrite check check-rest demo interop
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,7 @@ lint: ## look for what the compiler lets pass: go.mod, gofmt, vet, staticcheck, 
 	if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	cd interop && $(GO) mod tidy -diff && $(GO) run $(STATICCHECK) ./...
 	$(GO) run $(ERRCHECK) -ignoretests $$($(GO) list ./... | grep -v 'test$$')
 
 rewrite: ## write the golden files anew: read the diff before you commit it
@@ -70,6 +71,13 @@ rewrite: ## write the golden files anew: read the diff before you commit it
 demo: ## run the main job on real Kafka segments and check what became of every file
 	@$(GO) build -o bin/ ./cmd/tierd
 	@sh demo/demo.sh bin/tierd
+
+INTEROP ?=
+
+interop: ## fetch real stores, test the real command beside them (needs a JDK, Maven, npm)
+	$(GO) build -o bin/ ./cmd/tierd
+	interop/fetch.sh interop/.systems
+	cd interop && $(GO) vet ./... && $(GO) test -count 1 -timeout 15m $(INTEROP) ./...
 
 check: test check-rest ## all that CI runs
 

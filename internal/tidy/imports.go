@@ -75,6 +75,7 @@ var layers = []unit{
 
 	{dir: "internal/tidy"},
 	{dir: "internal/bench"},                    // it runs the command as a user would
+	{dir: "interop"},                           // and so does this, a module of its own
 	{dir: ".", may: []string{"internal/tidy"}}, // the test that runs the rules
 }
 
@@ -93,8 +94,8 @@ var owners = []struct {
 	{"go.etcd.io/bbolt", []string{"offsets"}},
 	{"github.com/fsnotify/fsnotify", []string{"runtime/logdir", "runtime/daemon"}},
 	{"github.com/thanos-io/objstore", []string{"objstore", "objstore/providers",
-		"objstore/providers/filesystem", "runtime/daemon", "sim", "cmd"}},
-	{"github.com/thanos-io/objstore/client", []string{"objstore/providers"}},
+		"objstore/providers/filesystem", "runtime/daemon", "sim", "cmd", "interop"}},
+	{"github.com/thanos-io/objstore/client", []string{"objstore/providers", "interop"}},
 	{"github.com/thanos-io/objstore/providers", []string{"objstore/providers"}},
 	{"github.com/prometheus", []string{"runtime/daemon", "objstore/providers", "cmd"}},
 	{"github.com/alecthomas/kong", []string{"cmd"}},

@@ -128,6 +128,12 @@ func open(doc []byte, o Options, wrap transportWrapper) (objstore.Bucket, error)
 }
 
 func (d *document) open(doc []byte, o Options, wrap transportWrapper) (objstore.Bucket, error) {
+	if strings.EqualFold(d.Type, string(objstore.S3)) {
+		var err error
+		if doc, err = d.askedOnce(); err != nil {
+			return nil, err
+		}
+	}
 	if !strings.EqualFold(d.Type, string(objstore.FILESYSTEM)) {
 		return client.NewBucket(goKit(o.Logger), doc, component, wrap)
 	}
@@ -143,6 +149,23 @@ func (d *document) open(doc []byte, o Options, wrap transportWrapper) (objstore.
 		return nil, err
 	}
 	return objstore.NewPrefixedBucket(filesystem.New(dir, c.Directory, o.Process), d.Prefix), nil
+}
+
+// askedOnce is the document of an S3 bucket with max_retries 1, unless it says otherwise. The
+// client would ask ten times, with pauses that grow, also where a session is over; whoever waits
+// for it loses patience first, and never learns why. Package retry asks again, and keeps the
+// reason.
+func (d *document) askedOnce() ([]byte, error) {
+	config := d.Config
+	for i := 0; i+1 < len(config.Content); i += 2 {
+		if config.Content[i].Value == "max_retries" {
+			return yaml.Marshal(d)
+		}
+	}
+	config.Content = append(slices.Clip(config.Content),
+		&yaml.Node{Kind: yaml.ScalarNode, Value: "max_retries"},
+		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: "1"})
+	return yaml.Marshal(&document{Type: d.Type, Config: config, Prefix: d.Prefix})
 }
 
 // openDir opens the directory, and makes it, durably, if only its last step is missing. More is not

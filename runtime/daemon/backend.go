@@ -98,9 +98,6 @@ func tableStatus(c *config.Config, v engine.TableView, name string) api.Table {
 		for _, s := range c.Settings(name) {
 			t.Settings = append(t.Settings, api.Setting{Key: s.Key, Value: s.Value, Origin: s.Origin})
 		}
-		if !v.Config.Tiering {
-			t.TierState = tier.Disabled
-		}
 	}
 	if v.State.Paused != nil {
 		r := api.ReasonOf(*v.State.Paused, true)

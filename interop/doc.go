@@ -1,0 +1,9 @@
+// Package interop has no code but tests: of the real tierd command beside real systems, which make
+// interop fetches.
+//
+//	stores   S3 (versitygw), GCS (fake-gcs-server), Azure (Azurite), FILESYSTEM, and a proxy that
+//	         delays, cuts, refuses and denies
+//
+// It is a module of its own, so that what the servers need is no part of tierd's. Each test starts
+// its systems on free ports of the loopback interface and in directories of its own, and ends them.
+package interop
