@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,11 +13,9 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/tierd/tierd/objstore"
-	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
-	"github.com/tierd/tierd/runtime/facts"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -116,8 +115,11 @@ func (a *app) reach(cfg *config.Config) []reach {
 	for _, s := range cfg.Sources {
 		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), readable(s.Path))
 	}
+	now := func() tier.Time { return tier.TimeOf(time.Now()) }
+	unknown := daemon.FactsNow(a.ctx, cfg, now)
 	for _, f := range cfg.Facts {
-		add(fmt.Sprintf("fact %s (%s)", f.Name, f.Path), factKnown(f, cfg.Limits.ClockTolerance))
+		add(fmt.Sprintf("fact %s (%s)", f.Name, cmp.Or(f.Path, "groups of "+f.Kafka)),
+			factKnown(f, unknown))
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, reachTimeout)
 	defer cancel()
@@ -126,13 +128,11 @@ func (a *app) reach(cfg *config.Config) []reach {
 }
 
 // factKnown reports why a fact is not known now.
-func factKnown(f config.Fact, tolerance time.Duration) error {
-	now := tier.TimeOf(time.Now())
-	s := facts.New([]facts.File{{Name: f.Name, Path: f.Path, MaxAge: f.MaxAge}},
-		func(document any) (any, error) { return rego.NewFact(document) })
-	s.Load(now, tier.Time(tolerance))
-	if _, unknown := s.At(now, tier.Time(tolerance)); len(unknown) > 0 {
-		return errors.New(unknown[0].Why)
+func factKnown(f config.Fact, unknown []tier.UnknownFact) error {
+	for _, u := range unknown {
+		if u.Name == f.Name {
+			return errors.New(u.Why)
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tierd/tierd/policies/rego/suite"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/daemon"
 )
 
 // policyCmd holds the commands about policies.
@@ -65,7 +66,7 @@ func readPolicies(a *app, paths, data []string) (*policySource, error) {
 	}
 	s := &policySource{data: g.Document}
 	if g.Config != nil {
-		s.options.Facts = g.Config.FactNames()
+		s.options = daemon.PolicyOptions(g.Config)
 	}
 	for _, p := range g.Policies {
 		s.modules = append(s.modules, rego.Module{Path: nearPath(p.Path), Source: p.Content})

@@ -45,6 +45,8 @@ type Options struct {
 	// Facts are the names of the user's facts: a reference to another one is an error. Nil leaves
 	// them open.
 	Facts []string
+	// Fields are the fields of those facts of which they are known: another one is an error.
+	Fields map[string][]string
 }
 
 // Set is the built-in policy and the user's, compiled and with their data: one generation. It is
@@ -81,7 +83,7 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 		}
 	}
 	checkSplit(parsed, &errs)
-	schema, schemas := schemaFor(opts.Facts)
+	schema, schemas := schemaFor(opts.Facts, opts.Fields)
 	compiler := compile(parsed, schemas)
 	if !slices.ContainsFunc(compiler.Errors, notOfTypes) {
 		// The types are checked last: by then the modules are resolved and rewritten.

@@ -69,8 +69,8 @@ var inputSchema = sync.OnceValues(func() (*schemaNode, *ast.SchemaSet) {
 })
 
 // schemaFor is inputSchema for a configuration that has facts of these names and no others; nil
-// stands for facts of any name.
-func schemaFor(facts []string) (*schemaNode, *ast.SchemaSet) {
+// stands for facts of any name. Those in fields have exactly these fields.
+func schemaFor(facts []string, fields map[string][]string) (*schemaNode, *ast.SchemaSet) {
 	if facts == nil {
 		return inputSchema()
 	}
@@ -78,15 +78,29 @@ func schemaFor(facts []string) (*schemaNode, *ast.SchemaSet) {
 	if err := json.Unmarshal(policies.InputSchema, &raw); err != nil {
 		panic(fmt.Sprintf("policies/schema/input.json: %v", err))
 	}
-	// OPA takes an object without any property for one that may have all. No fact is called "".
-	properties := map[string]any{"": map[string]any{}}
+	properties := map[string]any{}
 	for _, name := range facts {
 		properties[name] = map[string]any{} // of any shape
+		if len(fields[name]) == 0 {
+			continue
+		}
+		known := map[string]any{}
+		for _, field := range fields[name] {
+			known[field] = map[string]any{}
+		}
+		properties[name] = exactly(known)
 	}
-	raw["properties"].(map[string]any)["facts"] = map[string]any{
+	raw["properties"].(map[string]any)["facts"] = exactly(properties)
+	return schemaOf(raw)
+}
+
+// exactly is the schema of an object with these properties and no others. OPA takes an object
+// without any for one that may have all; no fact and no field of one is called "".
+func exactly(properties map[string]any) map[string]any {
+	properties[""] = map[string]any{}
+	return map[string]any{
 		"type": "object", "additionalProperties": false, "properties": properties,
 	}
-	return schemaOf(raw)
 }
 
 func schemaOf(raw map[string]any) (*schemaNode, *ast.SchemaSet) {

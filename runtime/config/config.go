@@ -95,13 +95,17 @@ type Policies struct {
 	pathPlaces, dataPlaces []Place // of the entries of Paths and Data
 }
 
-// Fact is a file that policies see as input.facts.NAME. Somebody else writes it while tierd runs,
-// so that it is not part of a generation.
+// Fact is what policies see as input.facts.NAME: a file, or the offsets that consumer groups have
+// committed. It changes while tierd runs, so that it is not part of a generation.
 type Fact struct {
 	Name   string
-	Path   string        // absolute; ends in .json, .yaml or .yml
-	MaxAge time.Duration // of its modification time; an older file is not known
+	Path   string        // of a file: absolute; ends in .json, .yaml or .yml
+	Kafka  string        // else the source whose broker knows the groups
+	Groups []string      // at least one
+	MaxAge time.Duration // of the file's modification time or the broker's answer
 	Place  Place
+
+	source setting[string] // Kafka
 }
 
 // Copy bounds and checks the uploads.

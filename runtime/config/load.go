@@ -161,6 +161,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 	d.require(root, "", seen, "sources", "bucket")
 	c.DataDir = dataDir.value
 	d.checkTables(c)
+	d.checkFacts(c)
 	d.checkApart(c, dataDir)
 	return c
 }

@@ -97,6 +97,7 @@ type Daemon struct {
 	stopping atomic.Bool
 	fatal    chan error
 	nudge    chan struct{} // the engine's next due time may have changed
+	askFacts chan struct{} // another generation has facts to ask brokers about
 
 	mu     sync.Mutex // guards engine
 	engine *engine.Engine
@@ -290,7 +291,12 @@ func (d *Daemon) reloadGeneration() error {
 		return err
 	}
 	d.reload.Store(nil)
+	g.facts.Adopt(old.facts)
 	d.enforce(g)
+	select {
+	case d.askFacts <- struct{}{}:
+	default:
+	}
 	d.enforcePlugins(old, g)
 	d.step(engine.Reconfigured{Settings: g.settings()})
 	d.log.Info("reloaded", "generation", g.number, "policy_digest", g.policies.Digest())

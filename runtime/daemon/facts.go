@@ -14,18 +14,33 @@ import (
 
 // newFacts makes the user's facts of a configuration, with the files as they are now.
 func newFacts(c *config.Config, now tier.Time) *facts.Set {
-	files := make([]facts.File, len(c.Facts))
-	for i, f := range c.Facts {
-		files[i] = facts.File{Name: f.Name, Path: f.Path, MaxAge: f.MaxAge}
+	var files []facts.File
+	var groups []facts.Groups
+	for _, f := range c.Facts {
+		if f.Kafka != "" {
+			groups = append(groups, facts.Groups{Name: f.Name, Source: f.Kafka, Groups: f.Groups,
+				MaxAge: f.MaxAge})
+		} else {
+			files = append(files, facts.File{Name: f.Name, Path: f.Path, MaxAge: f.MaxAge})
+		}
 	}
-	s := facts.New(files, func(document any) (any, error) { return rego.NewFact(document) })
+	s := facts.New(files, groups, func(document any) (any, error) { return rego.NewFact(document) })
 	s.Load(now, tier.Time(c.Limits.ClockTolerance))
 	return s
 }
 
-// factsAt gives the facts of the generation at a time.
-func (g *generation) factsAt(now tier.Time) (map[string]any, []tier.UnknownFact) {
-	return g.facts.At(now, tier.Time(g.config.Limits.ClockTolerance))
+// factsAt gives the facts of the generation about a log at a time.
+func (g *generation) factsAt(now tier.Time, log tier.LogID) (map[string]any, []tier.UnknownFact) {
+	return g.facts.At(now, tier.Time(g.config.Limits.ClockTolerance), log)
+}
+
+// FactsNow reads and asks for every fact of a configuration once, and gives those that are not
+// known.
+func FactsNow(ctx context.Context, c *config.Config, now func() tier.Time) []tier.UnknownFact {
+	s := newFacts(c, now())
+	askGroups(ctx, s, c, now)
+	_, unknown := s.At(now(), tier.Time(c.Limits.ClockTolerance), tier.LogID{})
+	return unknown
 }
 
 // tendFacts reads the facts at each interval. They come from a disk that may hang, so they have a
@@ -52,9 +67,9 @@ func (d *Daemon) tendFacts(ctx context.Context) error {
 
 // reportFacts writes what is not known, and was before or for another reason, to the log.
 func (d *Daemon) reportFacts(before []tier.UnknownFact) []tier.UnknownFact {
-	_, unknown := d.gen.Load().factsAt(d.now())
+	_, unknown := d.gen.Load().factsAt(d.now(), tier.LogID{})
 	for _, f := range unknown {
-		if !slices.Contains(before, f) {
+		if !slices.Contains(before, f) && f.Why != facts.Unasked {
 			d.log.Error("a fact is not known; what depends on it is kept", "fact", f.Name,
 				"why", f.Why)
 		}
@@ -71,7 +86,7 @@ func (d *Daemon) reportFacts(before []tier.UnknownFact) []tier.UnknownFact {
 
 // factReasons are the facts that are not known now.
 func (d *Daemon) factReasons() (out []tier.Reason) {
-	_, unknown := d.gen.Load().factsAt(d.now())
+	_, unknown := d.gen.Load().factsAt(d.now(), tier.LogID{})
 	for _, f := range unknown {
 		out = append(out, tier.Reason{Code: tier.CodeFactUnknown,
 			Text: "the fact " + f.Name + " is not known: " + f.Why})

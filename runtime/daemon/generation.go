@@ -86,7 +86,12 @@ func compile(files *config.Generation) (*rego.Set, error) {
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: p.Path, Source: p.Content}
 	}
-	return rego.Load(modules, files.Document, rego.Options{Facts: files.Config.FactNames()})
+	return rego.Load(modules, files.Document, PolicyOptions(files.Config))
+}
+
+// PolicyOptions are those of policies that belong to the configuration.
+func PolicyOptions(c *config.Config) rego.Options {
+	return rego.Options{Facts: c.FactNames(), Fields: c.FactFields()}
 }
 
 // settings is the generation as the engine needs it.

@@ -49,6 +49,8 @@ func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Se
 	g.Go(func() error { return serve(serveCtx, d, func() {}) })
 	g.Go(func() error {
 		defer served()
+		first := d.gen.Load()
+		askGroups(gctx, first.facts, first.config, d.now)
 		if err := d.begin(gctx, retryFor); err != nil {
 			return err
 		}

@@ -123,10 +123,12 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	return d, nil
 }
 
-// look makes the engine see the sources and the pause file. Without Started it emits no effect, and
-// nothing is shown as under way.
+// look asks brokers about the facts that they know, and makes the engine see the sources and the
+// pause file. Without Started it emits no effect, and nothing is shown as under way.
 func (d *Daemon) look(ctx context.Context) error {
-	if why := d.paused(d.gen.Load()); why != nil {
+	g := d.gen.Load()
+	askGroups(ctx, g.facts, g.config, d.now)
+	if why := d.paused(g); why != nil {
 		d.pause.Store(why)
 		d.step(engine.Paused{Reason: why})
 	}
@@ -137,7 +139,8 @@ func (d *Daemon) look(ctx context.Context) error {
 func newDaemon(opts Options) *Daemon {
 	d := &Daemon{opts: opts, log: opts.Log, startedAt: opts.Now(), engine: engine.New(),
 		metrics: newMetrics(opts.Registry), fatal: make(chan error, 1),
-		nudge: make(chan struct{}, 1), work: context.Background()}
+		nudge: make(chan struct{}, 1), askFacts: make(chan struct{}, 1),
+		work: context.Background()}
 	opts.Registry.MustRegister(newTableMetrics(func() ([]engine.Tally, tier.Time) {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -72,6 +72,7 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 	}
 	g.Go(func() error { return d.tick(ctx) })
 	g.Go(func() error { return d.tendFacts(ctx) })
+	g.Go(func() error { return d.tendGroups(ctx) })
 	g.Go(func() error { return d.readAhead(ctx) })
 	return g.Wait()
 }

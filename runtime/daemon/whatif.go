@@ -63,7 +63,7 @@ func (g *generation) instead(p *api.Policies) (*rego.Set, error) {
 	for i, m := range p.Modules {
 		modules[i] = rego.Module{Path: m.Path, Source: []byte(m.Source)}
 	}
-	return rego.Load(modules, p.Data, rego.Options{Facts: g.config.FactNames()})
+	return rego.Load(modules, p.Data, PolicyOptions(g.config))
 }
 
 // comparison collects how two plans differ.

@@ -217,6 +217,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 	case Failed:
 		e.failed(l, failure{effect: "delete"}, res)
 	}
+	l.outdated = false
 }
 
 func (l *logIndex) drop(gone []tier.LocalSegment) {
@@ -251,6 +252,9 @@ func (e *Engine) keep(l *logIndex, k Kept) {
 		askAt = min(askAt, k.Due)
 	}
 	l.kept = &keptSegment{Kept: k, askAt: askAt}
+	if l.outdated {
+		l.kept = nil
+	}
 	for _, r := range k.Reasons {
 		switch r.Code {
 		case tier.CodeChanged:

@@ -114,6 +114,13 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		e.selectAt, e.selectFailures = 0, 0
 		e.forgetAdvice()
 		e.evaluateAll()
+	case Reconsidered:
+		for _, id := range ev.Logs {
+			if l := e.logs[id]; l != nil {
+				l.reconsider()
+				e.evaluate(l)
+			}
+		}
 	case Scanned:
 		e.scanned(ev.Scan)
 	case SourceScanned:
@@ -302,16 +309,23 @@ func (e *Engine) tick() {
 
 func (e *Engine) evaluateAll() {
 	for _, l := range e.order {
-		l.kept, l.remoteKept = nil, nil
+		l.reconsider()
 		e.evaluate(l)
 	}
 }
 
 func (e *Engine) evaluateTable(name string) {
 	for _, l := range e.table(name).logs {
-		l.kept, l.remoteKept = nil, nil
+		l.reconsider()
 		e.evaluate(l)
 	}
+}
+
+// reconsider forgets why something was kept, and does not remember the answer to a question that is
+// under way: it may be of before the change.
+func (l *logIndex) reconsider() {
+	l.kept, l.remoteKept = nil, nil
+	l.outdated = l.outdated || l.deleting || l.expiring
 }
 
 func (e *Engine) evaluateSource(name string) {

@@ -34,6 +34,10 @@ type Started struct{}
 // Reconfigured puts a new generation of settings in force.
 type Reconfigured struct{ Settings Settings }
 
+// Reconsidered says that the user's facts about these logs are others than before: what was kept is
+// asked about again.
+type Reconsidered struct{ Logs []tier.LogID }
+
 // Scanned is a look at one log.
 type Scanned struct{ Scan tier.Scan }
 
@@ -75,6 +79,7 @@ func (Restored) event()      {}
 func (RestoredTable) event() {}
 func (Started) event()       {}
 func (Reconfigured) event()  {}
+func (Reconsidered) event()  {}
 func (Scanned) event()       {}
 func (SourceScanned) event() {}
 func (Tick) event()          {}

@@ -68,6 +68,7 @@ type logIndex struct {
 	failedAt   failure      // what failed last; only its own success ends the backoff
 	block      *tier.Reason // why nothing is decided
 	kept       *keptSegment
+	outdated   bool // what the question under way asked about has changed since
 
 	tombstones  []Tombstone // ascending by position
 	stale       bool        // a fresh look is needed before the start moves

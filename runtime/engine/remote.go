@@ -316,6 +316,7 @@ func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
 	case Failed:
 		e.failed(l, what, res)
 	}
+	l.outdated = false
 }
 
 // keptRemote remembers the gate's answer for the oldest remote segment.
@@ -325,7 +326,7 @@ type keptRemote struct {
 }
 
 func (l *logIndex) keepRemote(e *Engine, k *KeptRemote) {
-	if k != nil {
+	if k != nil && !l.outdated {
 		l.remoteKept = &keptRemote{*k, e.askAt(k.Due)}
 	}
 }

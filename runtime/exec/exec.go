@@ -45,9 +45,9 @@ type Generation struct {
 	OrphanAge tier.Time // how old an object that nothing names must be, nanoseconds
 	// Node describes the machine now.
 	Node func() gate.NodeFacts
-	// Extern gives the user's facts that are known at the time, by name, and the others. It may be
-	// nil: then there are none.
-	Extern func(now tier.Time) (known map[string]any, unknown []tier.UnknownFact)
+	// Extern gives the user's facts about the log that are known at the time, by name, and the others.
+	// It may be nil: then there are none.
+	Extern func(now tier.Time, log tier.LogID) (known map[string]any, unknown []tier.UnknownFact)
 	// Plugins asks the plugins about candidates: a Selected, or a Failed where they gave no answer.
 	// It may be nil: then there are none.
 	Plugins func(ctx context.Context, f engine.Select) engine.Result
@@ -65,7 +65,7 @@ func (x *Executor) selectSegments(ctx context.Context, f engine.Select) engine.R
 // extern adds the user's facts, for the policies.
 func (g *Generation) extern(facts *gate.Facts) {
 	if g.Extern != nil {
-		facts.Extern, facts.Unknown = g.Extern(facts.Now)
+		facts.Extern, facts.Unknown = g.Extern(facts.Now, facts.Log.ID)
 	}
 }
 

@@ -20,11 +20,14 @@ type File struct {
 // Set is the facts of one configuration. It is safe for concurrent use.
 type Set struct {
 	files   []File // ascending by name
+	groups  []Groups
 	convert func(document any) (any, error)
 
-	load  sync.Mutex // held while files are read
-	mu    sync.Mutex // guards what follows
-	facts []fact     // parallel to files
+	load    sync.Mutex // held while files are read
+	asking  sync.Mutex // held while brokers are asked
+	mu      sync.Mutex // guards what follows
+	facts   []fact     // parallel to files
+	answers []answer   // parallel to groups
 }
 
 // fact is what a file was when it was last read.
@@ -36,10 +39,15 @@ type fact struct {
 	known   bool // at the last Load, its age considered
 }
 
-// New returns the facts of the files, none of which is known before Load. convert makes of a
-// document what policies want; its error makes the fact unknown.
-func New(files []File, convert func(document any) (any, error)) *Set {
-	s := &Set{files: slices.Clone(files), convert: convert, facts: make([]fact, len(files))}
+// New returns the facts of the files and groups. None of the former is known before Load, none of
+// the latter before Ask. convert makes of a document what policies want; its error makes the fact
+// unknown.
+func New(files []File, groups []Groups, convert func(document any) (any, error)) *Set {
+	s := &Set{files: slices.Clone(files), groups: slices.Clone(groups), convert: convert,
+		facts: make([]fact, len(files)), answers: make([]answer, len(groups))}
+	for i := range s.answers {
+		s.answers[i].err = errUnasked
+	}
 	slices.SortFunc(s.files, func(a, b File) int {
 		if a.Name < b.Name {
 			return -1
@@ -93,14 +101,24 @@ func (s *Set) read(f File, before fact) fact {
 	return after
 }
 
-// At gives the facts as they are known at now, by name, and the others. tolerance is that of Load.
-func (s *Set) At(now, tolerance tier.Time) (known map[string]any, unknown []tier.UnknownFact) {
+// At gives the facts about a log as they are known at now, by name, and the others. tolerance is
+// that of Load.
+func (s *Set) At(now, tolerance tier.Time, log tier.LogID) (known map[string]any,
+	unknown []tier.UnknownFact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.files) == 0 {
+	if len(s.files)+len(s.groups) == 0 {
 		return nil, nil
 	}
-	known = make(map[string]any, len(s.files))
+	known = make(map[string]any, len(s.files)+len(s.groups))
+	for i := range s.groups {
+		g, a := &s.groups[i], &s.answers[i]
+		if err := g.expired(a, now); err != nil {
+			unknown = append(unknown, tier.UnknownFact{Name: g.Name, Why: err.Error()})
+		} else {
+			known[g.Name] = g.of(a, log)
+		}
+	}
 	for i, f := range s.files {
 		if err := f.expired(&s.facts[i], now, tolerance); err != nil {
 			unknown = append(unknown, tier.UnknownFact{Name: f.Name, Why: err.Error()})

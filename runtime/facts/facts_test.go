@@ -35,7 +35,7 @@ func plain(document any) (any, error) { return document, nil }
 
 // look loads a set of the one fact f and gives it, or why it is not known, without the directory.
 func look(s *Set, dir string) string {
-	known, unknown := s.At(now, tolerance)
+	known, unknown := s.At(now, tolerance, tier.LogID{})
 	if len(unknown) > 0 {
 		return strings.ReplaceAll(unknown[0].Why, dir+"/", "")
 	}
@@ -80,7 +80,7 @@ func TestLook(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, c.name)
 		place(t, path, c.content, c.age)
-		s := New([]File{{"f", path, 10 * time.Minute}}, plain)
+		s := New([]File{{"f", path, 10 * time.Minute}}, nil, plain)
 		if before := look(s, dir); before != "it has not been read yet" {
 			t.Errorf("before the first load: %s", before)
 		}
@@ -109,7 +109,7 @@ func TestNoFile(t *testing.T) {
 		"loop.json": "open loop.json: too many levels of symbolic links",
 		"link.json": "linked",
 	} {
-		s := New([]File{{"f", filepath.Join(dir, name), time.Hour}}, plain)
+		s := New([]File{{"f", filepath.Join(dir, name), time.Hour}}, nil, plain)
 		s.Load(now, tolerance)
 		if got := look(s, dir); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -123,7 +123,7 @@ func TestChanged(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.json")
 	converted := 0
-	s := New([]File{{"f", path, time.Hour}}, func(document any) (any, error) {
+	s := New([]File{{"f", path, time.Hour}}, nil, func(document any) (any, error) {
 		converted++
 		if document == "bad" {
 			return nil, errors.New("not wanted")
@@ -174,17 +174,19 @@ func TestGrowsOldAlone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.json")
 	place(t, path, `7`, 0)
-	s := New([]File{{"f", path, time.Hour}, {"a", filepath.Join(dir, "none.json"), time.Hour}}, plain)
+	s := New([]File{{"f", path, time.Hour}, {"a", filepath.Join(dir, "none.json"), time.Hour}},
+		nil, plain)
 	s.Load(now, tolerance)
-	known, unknown := s.At(now+tier.Time(time.Hour), tolerance)
+	known, unknown := s.At(now+tier.Time(time.Hour), tolerance, tier.LogID{})
 	if len(known) != 1 || len(unknown) != 1 || unknown[0].Name != "a" {
 		t.Errorf("at its age: %v, %v", known, unknown)
 	}
-	known, unknown = s.At(now+tier.Time(time.Hour)+1, tolerance)
+	known, unknown = s.At(now+tier.Time(time.Hour)+1, tolerance, tier.LogID{})
 	if len(known) != 0 || len(unknown) != 2 || unknown[1].Name != "f" {
 		t.Errorf("after it: %v, %v", known, unknown)
 	}
-	if known, unknown := New(nil, plain).At(now, tolerance); known != nil || unknown != nil {
+	known, unknown = New(nil, nil, plain).At(now, tolerance, tier.LogID{})
+	if known != nil || unknown != nil {
 		t.Errorf("no facts: %v, %v", known, unknown)
 	}
 }

@@ -2,8 +2,8 @@
 # title: Consumer guard
 # description: |
 #   Keeps what a consumer group has not read yet. Which groups a table waits for is data, as in
-#   consumer_guards.yaml; how far each has come is the fact offsets, a file that something else
-#   writes. A group or a log that the file does not name has read nothing.
+#   consumer_guards.yaml; how far each has come is the fact offsets, which a cluster is asked for or
+#   something else writes. A group or a log that it does not name has read nothing.
 # scope: package
 package tierd.consumer_guard
 
@@ -32,7 +32,7 @@ deny contains reason if {
 	reason := sprintf("no offset of group %s is known for %s", [group, input.log.id])
 }
 
-# Undefined where the file does not say.
+# Undefined where the fact does not say.
 committed(group) := offset if {
 	offset := input.facts.offsets[group][input.log.id]
 	is_number(offset)
