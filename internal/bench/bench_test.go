@@ -123,10 +123,17 @@ func TestResults(t *testing.T) {
 func TestSubjectsAreThere(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects {
-		source, err := os.ReadFile(filepath.Join("..", "..", s.pkg, "bench_test.go"))
+		files, err := filepath.Glob(filepath.Join("..", "..", s.pkg, "*_test.go"))
 		if err != nil {
-			t.Error(err)
-			continue
+			t.Fatal(err)
+		}
+		var source []byte
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source = append(source, text...)
 		}
 		top, _, _ := strings.Cut(s.pattern, "/")
 		for _, c := range s.comparisons {

@@ -44,6 +44,7 @@ var units = map[string]struct {
 	"records/s":  {perSecond, 1},
 
 	"records/commit": {number, 1},
+	"questions/log":  {number, 1},
 	"bytes/segment":  {octets, 1},
 
 	"ns/segment-of-1000":   {seconds, 1e-9},

@@ -47,7 +47,25 @@ var subjects = []*subject{
 	{name: "policy", pkg: "policies/rego", pattern: "^Benchmark(Decide|OPA)$", time: "1s",
 		comparisons: []comparison{{"a decision of the policies: input, evaluation, reasons",
 			metric{"Decide", "ns/op"}, "OPA's evaluation of the same prepared query",
-			metric{"OPA", "ns/op"}, nil}}},
+			metric{"OPA", "ns/op"}, atMost(1.2)}}},
+	{name: "holds", pkg: "policies/rego", pattern: "^BenchmarkHolds$", time: "1s",
+		comparisons: []comparison{{"a decision where 10,000 holds are looked up by key",
+			metric{"Holds/holds=10000", "ns/op"}, "10 holds", metric{"Holds/holds=10", "ns/op"},
+			atMost(1.2)}}},
+	{name: "denied", pkg: "runtime/engine", pattern: "^BenchmarkDenied$", time: "3x", rounds: 3,
+		comparisons: []comparison{
+			{what: "a pass over 100,000 logs, each with a denied candidate whose inputs did not change",
+				tierd: metric{"Denied/unchanged", "ns/op"}, target: figureUpTo(0.5)},
+			{what: "questions to the policies for each of them, where the inputs of all changed",
+				tierd: metric{"Denied/changed", "questions/log"}, target: figureUpTo(1)},
+		}},
+	{name: "tables", pkg: "runtime/config", pattern: "^BenchmarkLoad$", time: "3x", rounds: 3,
+		comparisons: []comparison{
+			{what: "load a configuration with 1,000 entries of tables",
+				tierd: metric{"Load/tables=1000", "ns/op"}, target: figureUpTo(1)},
+			{"with 10,000", metric{"Load/tables=10000", "ns/op"}, "1,000",
+				metric{"Load/tables=1000", "ns/op"}, atMost(10 * flat)},
+		}},
 }
 
 func advances(callers string, t *target) comparison {

@@ -181,6 +181,7 @@ func (s *Set) eval(
 		WithCompiler(s.compiler).
 		WithStore(s.store).
 		WithTransaction(txn).
+		WithBaseCache(s.base).
 		WithInput(ast.NewTerm(in.value)).
 		WithTime(in.now.Std()).
 		WithSeed(zeros{}).

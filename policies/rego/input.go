@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -36,7 +37,7 @@ func inputOf(f *gate.Facts) (ast.Value, error) {
 		return nil, err
 	}
 	return ast.NewObject(
-		field("action", str(f.Action)),
+		field("action", word(f.Action)),
 		field("now_ns", num(f.Now)),
 		field("table", tableTerm(f)),
 		field("log", logTerm(&f.Log)),
@@ -66,9 +67,9 @@ func tableTerm(f *gate.Facts) *ast.Term {
 		field("ttl_ns", num(t.TTL)),
 		field("local_ttl_ns", num(t.LocalTTL)),
 		field("tiering", ast.InternedTerm(t.Tiering)),
-		field("disable_policy", str(t.DisablePolicy)),
+		field("disable_policy", word(t.DisablePolicy)),
 		field("compacted", ast.InternedTerm(t.Compacted == tier.Yes)),
-		field("local_delete", str(f.Safety.DropWay)),
+		field("local_delete", word(f.Safety.DropWay)),
 	}
 	fields = optional(fields, "local_segments", t.LocalSegments.Set, t.LocalSegments.Value)
 	fields = optional(fields, "bytes", t.Bytes.Set, t.Bytes.Value)
@@ -79,8 +80,8 @@ func tableTerm(f *gate.Facts) *ast.Term {
 func logTerm(l *gate.LogFacts) *ast.Term {
 	fields := [][2]*ast.Term{
 		field("id", str(l.ID.String())),
-		field("layout", str(l.Layout)),
-		field("tier_state", str(l.State)),
+		field("layout", word(l.Layout)),
+		field("tier_state", word(l.State)),
 		field("tier_epoch", num(l.Epoch)),
 		field("copied_offset", num(l.Copied)),
 		field("source_start", num(l.SourceStart)),
@@ -104,7 +105,7 @@ func segmentTerm(f *gate.Facts) *ast.Term {
 		field("next", num(s.Range.Next)),
 		field("bytes", num(s.Bytes)),
 		field("age_ns", num(age)),
-		field("age_source", str(source)),
+		field("age_source", word(source)),
 		field("verified", ast.InternedTerm(s.Verified)),
 		field("ordinal_from_newest", num(s.OrdinalFromNewest)),
 	}
@@ -114,8 +115,35 @@ func segmentTerm(f *gate.Facts) *ast.Term {
 }
 
 func field(name string, value *ast.Term) [2]*ast.Term {
-	return [2]*ast.Term{ast.InternedTerm(name), value}
+	return [2]*ast.Term{constant(name), value}
 }
+
+// constant is the term of a name or word of the schema, made once: half of what an input would
+// otherwise be made of. Terms of inputs are only read.
+func constant(s string) *ast.Term {
+	if t := constants()[s]; t != nil {
+		return t
+	}
+	return ast.StringTerm(s)
+}
+
+// constants are the terms of all names and words of the schema.
+var constants = sync.OnceValue(func() map[string]*ast.Term {
+	out := map[string]*ast.Term{}
+	root, _ := inputSchema()
+	var collect func(n *schemaNode)
+	collect = func(n *schemaNode) {
+		for name, sub := range n.Properties {
+			out[name] = ast.StringTerm(name)
+			collect(sub)
+		}
+		for _, word := range n.Enum {
+			out[word] = ast.StringTerm(word)
+		}
+	}
+	collect(root)
+	return out
+})
 
 func optional(fields [][2]*ast.Term, name string, set bool, value int64) [][2]*ast.Term {
 	if !set {
@@ -125,6 +153,9 @@ func optional(fields [][2]*ast.Term, name string, set bool, value int64) [][2]*a
 }
 
 func str[S ~string](s S) *ast.Term { return ast.StringTerm(string(s)) }
+
+// word is str for texts that are words of the schema.
+func word[S ~string](s S) *ast.Term { return constant(string(s)) }
 
 func num[N ~int64 | ~uint32](n N) *ast.Term {
 	return ast.NewTerm(ast.Number(strconv.FormatInt(int64(n), 10)))

@@ -2,6 +2,7 @@ package rego
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -55,6 +56,7 @@ type Set struct {
 	opts     Options
 	compiler *ast.Compiler
 	store    storage.Store
+	base     baseDocs // what store holds
 	rules    []rule   // by number
 	answers  []answer // in a fixed order
 	queries  map[tier.Action]*query
@@ -104,6 +106,10 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 		return nil, fmt.Errorf("compile the policies' questions: %w", s.compiler.Errors)
 	}
 	s.store = newStore(base)
+	var err error
+	if s.base, err = newBaseDocs(context.Background(), s.store); err != nil {
+		return nil, err
+	}
 	return s, s.prepare()
 }
 

@@ -60,6 +60,40 @@ func BenchmarkIdlePass(b *testing.B) {
 	}
 }
 
+// BenchmarkDenied is a pass over logs each of which has a candidate that the policies denied.
+func BenchmarkDenied(b *testing.B) {
+	const logs = 100_000
+	e := tracked(b, logs, 1)
+	now := epochStart + 2*hour
+	answered := func(out []Effect) (questions int) {
+		for ; len(out) > 0; questions++ {
+			f := out[0].(Delete)
+			out = append(out[1:], e.Step(now, Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
+				Segment: f.Segments[0].Segment, Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}})...)
+		}
+		return questions
+	}
+	if n := answered(e.Step(now, Tick{})); n != logs {
+		b.Fatalf("%d questions, want one for each log", n)
+	}
+	scanned := SourceScanned{Source: "wal", Logs: e.Logs()}
+	b.Run("unchanged", func(b *testing.B) {
+		for b.Loop() {
+			if n := answered(append(e.Step(now, scanned), e.Step(now, Tick{})...)); n > 0 {
+				b.Fatalf("%d questions, want none", n)
+			}
+		}
+	})
+	b.Run("changed", func(b *testing.B) {
+		questions, passes := 0, 0
+		for b.Loop() {
+			questions += answered(e.Step(now, Reconsidered{Logs: scanned.Logs}))
+			passes++
+		}
+		b.ReportMetric(float64(questions)/float64(passes*logs), "questions/log")
+	})
+}
+
 // BenchmarkReconfigure evaluates every log anew, as a reload does.
 func BenchmarkReconfigure(b *testing.B) {
 	for _, segments := range []int{100, 200} {
