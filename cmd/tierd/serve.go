@@ -38,7 +38,7 @@ type server struct {
 // daemon.Serve.
 func (s *server) serve(ctx context.Context, b api.Backend, listening func()) error {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry})
-	handler := api.Handler(b, metrics)
+	handler := rolling(api.Handler(b, metrics))
 	listener, err := api.Listen(s.socket)
 	if err != nil {
 		return err

@@ -265,11 +265,12 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		}
 	}
 	for _, v := range []any{api.Status{}, api.Listing{}, api.Explanation{}, api.PolicyInput{},
-		api.Plan{}, api.AcceptedLoss{}, api.Health{}, api.Error{}} {
+		api.Plan{}, api.AcceptedLoss{}, api.Health{}, api.ReadableLogs{}, api.Records{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for _, c := range []api.ErrorCode{api.CodeInvalid, api.CodeNotFound, api.CodeRefused,
-		api.CodeConfig, api.CodeUnavailable, api.CodeInternal} {
+		api.CodeConfig, api.CodeUnavailable, api.CodeOutOfRange, api.CodeGone, api.CodeDamaged,
+		api.CodeInternal} {
 		if !bytes.Contains(text, []byte("`"+c+"`")) {
 			t.Errorf("docs/json.md says nothing of the error code %s", c)
 		}

@@ -73,6 +73,12 @@ func (c *Client) Segments(ctx context.Context, log tier.LogID) (*Listing, error)
 	return call[Listing](ctx, c, http.MethodGet, logPath(log, "segments"), nil)
 }
 
+// Copies implements Backend.
+func (c *Client) Copies(ctx context.Context, log tier.LogID, from tier.Position) (*Copies, error) {
+	q := url.Values{"from": {strconv.FormatUint(uint64(from), 10)}}
+	return call[Copies](ctx, c, http.MethodGet, logPath(log, "copies"), q)
+}
+
 // Explain implements Backend.
 func (c *Client) Explain(ctx context.Context, log tier.LogID, o tier.Offset) (*Explanation, error) {
 	return call[Explanation](ctx, c, http.MethodGet, logPath(log, "explain"), offset(o))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // ErrorCode is a stable word for what kind of error it is.
@@ -11,12 +13,15 @@ type ErrorCode string
 
 // The error codes.
 const (
-	CodeInvalid     ErrorCode = "invalid"     // the request makes no sense
-	CodeNotFound    ErrorCode = "not-found"   // no such log, table, offset or path
-	CodeRefused     ErrorCode = "refused"     // it may not be done in this state
-	CodeConfig      ErrorCode = "config"      // configuration, policies or data are wrong
-	CodeUnavailable ErrorCode = "unavailable" // not now: starting, stopping, or out of reach
-	CodeInternal    ErrorCode = "internal"    // everything else
+	CodeInvalid     ErrorCode = "invalid"      // the request makes no sense
+	CodeNotFound    ErrorCode = "not-found"    // no such log, table, offset or path
+	CodeRefused     ErrorCode = "refused"      // it may not be done in this state
+	CodeConfig      ErrorCode = "config"       // configuration, policies or data are wrong
+	CodeUnavailable ErrorCode = "unavailable"  // not now: starting, stopping, or out of reach
+	CodeOutOfRange  ErrorCode = "out-of-range" // the offset is none of the log's
+	CodeGone        ErrorCode = "gone"         // it left the log while it was read
+	CodeDamaged     ErrorCode = "damaged"      // the store no longer has what was archived
+	CodeInternal    ErrorCode = "internal"     // everything else
 )
 
 // Error is an error with its code. It is what a Backend returns where a caller should be able to
@@ -24,6 +29,9 @@ const (
 type Error struct {
 	Code ErrorCode `json:"code"`
 	Text string    `json:"text"`
+	// Start and End are what of the log can be read, where the code is CodeOutOfRange.
+	Start *tier.Offset `json:"start,omitempty"`
+	End   *tier.Offset `json:"end,omitempty"`
 }
 
 // Error gives the text.
@@ -55,6 +63,12 @@ func (c ErrorCode) status() int {
 		return http.StatusUnprocessableEntity
 	case CodeUnavailable:
 		return http.StatusServiceUnavailable
+	case CodeOutOfRange:
+		return http.StatusRequestedRangeNotSatisfiable
+	case CodeGone:
+		return http.StatusGone
+	case CodeDamaged:
+		return http.StatusBadGateway
 	default:
 		return http.StatusInternalServerError
 	}

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -20,6 +22,9 @@ type Backend interface {
 	Status(ctx context.Context) (*Status, error)
 	// Segments lists a log; CodeNotFound for one that neither ledger nor source knows.
 	Segments(ctx context.Context, log tier.LogID) (*Listing, error)
+	// Copies gives what the ledger holds of a log, from a manifest position on, as much as fits into
+	// one answer; CodeNotFound for a log that it does not have.
+	Copies(ctx context.Context, log tier.LogID, from tier.Position) (*Copies, error)
 	// Explain says which tier holds an offset of a log and what the gate answers now for it. It
 	// reads and asks as a deletion would, and deletes nothing.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
@@ -42,10 +47,14 @@ type Backend interface {
 	Reload(ctx context.Context) error
 }
 
-// Handler serves the contract from b, and metrics as they are. It answers no request that changes
+// Handler serves the contract from b, and metrics as they are; where b is an Archive, the content
+// of logs too. It answers no request that changes
 // something to a web page of another origin.
 func Handler(b Backend, metrics http.Handler) http.Handler {
-	h := &handler{b}
+	h := &handler{b: b}
+	if a, ok := b.(Archive); ok {
+		h.reading = &reading{a}
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/-/healthy", h.health(func(x *Health) bool { return x.Healthy }))
 	mux.HandleFunc("/-/ready", h.health(func(x *Health) bool { return x.Ready }))
@@ -55,6 +64,8 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	mux.HandleFunc("/api/v1/plan", only(http.MethodGet, h.plan))
 	mux.HandleFunc("/api/v1/plan/compare", only(http.MethodPost, h.compare))
 	mux.HandleFunc("/api/v1/clock/accept", only(http.MethodPost, h.acceptClock))
+	mux.HandleFunc("/api/v1/logs", only(http.MethodGet, h.list))
+	mux.HandleFunc("/api/v1/openapi.json", only(http.MethodGet, openAPI))
 	mux.HandleFunc("/api/v1/logs/", h.logs)
 	mux.HandleFunc("/api/v1/tables/", h.tables)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +79,10 @@ func Handler(b Backend, metrics http.Handler) http.Handler {
 	return sameOrigin.Handler(mux)
 }
 
-type handler struct{ b Backend }
+type handler struct {
+	b       Backend
+	reading *reading // nil where b is no Archive
+}
 
 // only refuses every other method. GET also stands for HEAD.
 func only(method string, serve http.HandlerFunc) http.HandlerFunc {
@@ -131,10 +145,16 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 			o tier.Offset) (any, error) {
 			return h.b.AcceptLoss(r.Context(), id, o)
 		})),
+		"copies": only(http.MethodGet, h.onLog(name, func(r *http.Request,
+			id tier.LogID) (any, error) {
+			return h.copies(r, id)
+		})),
+		"records": only(http.MethodGet, h.onArchive(name, (*reading).records)),
+		"segment": only(http.MethodGet, h.onArchive(name, (*reading).segment)),
 	}[verb]
 	if serve == nil {
-		answer(w, nil, Errorf(CodeNotFound, "%q: no such path; "+
-			"want /api/v1/logs/LOG/segments, /explain, /policy-input or /accept-loss", r.URL.Path))
+		answer(w, nil, Errorf(CodeNotFound, "%q: no such path; want /api/v1/logs/LOG/records, "+
+			"/segments, /segment, /copies, /explain, /policy-input or /accept-loss", r.URL.Path))
 		return
 	}
 	serve(w, r)
@@ -173,6 +193,43 @@ func (h *handler) onLog(name string, do func(*http.Request, tier.LogID) (any, er
 	}
 }
 
+// list serves /api/v1/logs.
+func (h *handler) list(w http.ResponseWriter, r *http.Request) {
+	if h.reading == nil {
+		answer(w, nil, errNoArchive)
+		return
+	}
+	h.reading.readable(w, r)
+}
+
+var errNoArchive = Errorf(CodeUnavailable, "the content of logs cannot be read here")
+
+// onArchive serves what needs an Archive.
+func (h *handler) onArchive(name string, serve func(*reading, tier.LogID) http.HandlerFunc,
+) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, err := tier.ParseLogID(name)
+		switch {
+		case err != nil:
+			answer(w, nil, Errorf(CodeInvalid, "%v", err))
+		case h.reading == nil:
+			answer(w, nil, errNoArchive)
+		default:
+			serve(h.reading, id)(w, r)
+		}
+	}
+}
+
+// copies serves /api/v1/logs/LOG/copies?from=POSITION.
+func (h *handler) copies(r *http.Request, id tier.LogID) (any, error) {
+	text := r.URL.Query().Get("from")
+	from, err := strconv.ParseUint(cmp.Or(text, "0"), 10, 64)
+	if err != nil {
+		return nil, Errorf(CodeInvalid, "from=%q: want a whole number, not negative", text)
+	}
+	return h.b.Copies(r.Context(), id, tier.Position(from))
+}
+
 func (h *handler) onOffset(name string,
 	do func(*http.Request, tier.LogID, tier.Offset) (any, error),
 ) http.HandlerFunc {
@@ -190,7 +247,11 @@ func (h *handler) onOffset(name string,
 func answer(w http.ResponseWriter, v any, err error) {
 	if err != nil {
 		code := CodeOf(err)
-		write(w, code.status(), failure{&Error{code, err.Error()}})
+		f := &Error{Code: code, Text: err.Error()}
+		if e := (*Error)(nil); errors.As(err, &e) {
+			f.Start, f.End = e.Start, e.End
+		}
+		write(w, code.status(), failure{f})
 		return
 	}
 	write(w, http.StatusOK, v)

@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/read"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+var _ api.Archive = (*Daemon)(nil)
+
+// copiesPage is how many manifest positions one answer of Copies has at most.
+const copiesPage = 4096
+
+// Readable implements api.Archive.
+func (d *Daemon) Readable(context.Context) (*api.ReadableLogs, error) {
+	out := &api.ReadableLogs{}
+	for _, id := range d.reader.Logs() {
+		start, end, ok := d.reader.Bounds(id)
+		if !ok {
+			continue
+		}
+		x := api.ReadableLog{Log: id.String(), Start: start, End: end}
+		x.Layout, _ = d.reader.Layout(id)
+		if incarnation, _ := d.reader.Incarnation(id); incarnation != "" {
+			x.Incarnation = &incarnation
+		}
+		out.Logs = append(out.Logs, x)
+	}
+	return out, nil
+}
+
+// Read implements api.Archive.
+func (d *Daemon) Read(ctx context.Context, id tier.LogID, from api.Place, maxBytes int64) (
+	*api.Piece, error) {
+	o, err := d.offsetOf(ctx, id, from)
+	if err != nil {
+		return nil, readError(err)
+	}
+	c, err := d.reader.Read(ctx, id, o, maxBytes)
+	if err != nil {
+		return nil, readError(err)
+	}
+	p := &api.Piece{Bytes: c.Batches, Base: c.Base, Next: c.Next}
+	p.Start, p.End, _ = d.reader.Bounds(id)
+	return p, nil
+}
+
+// offsetOf is the offset of a place. Behind the last record it is the end.
+func (d *Daemon) offsetOf(ctx context.Context, id tier.LogID, from api.Place) (tier.Offset, error) {
+	start, end, ok := d.reader.Bounds(id)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("log %s: %w", id, read.ErrUnknownLog)
+	case from.Offset != nil:
+		return *from.Offset, nil
+	case from.Timestamp == nil:
+		return start, nil
+	}
+	if layout, _ := d.reader.Layout(id); layout != tier.LayoutKafka {
+		return 0, api.Errorf(api.CodeInvalid, "log %s: a %s log has no timestamps that tierd knows",
+			id, layout)
+	}
+	o, _, found, err := d.reader.ForTime(ctx, id, *from.Timestamp)
+	if !found {
+		o = end
+	}
+	return o, err
+}
+
+// Records implements api.Archive.
+func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, maxBytes int64) (
+	*api.Records, error) {
+	if layout, ok := d.reader.Layout(id); ok && layout != tier.LayoutKafka {
+		return nil, api.Errorf(api.CodeInvalid, "log %s: a %s log has no records that tierd knows; "+
+			"read it raw", id, layout)
+	}
+	o, err := d.offsetOf(ctx, id, from)
+	if err != nil {
+		return nil, readError(err)
+	}
+	c, err := d.reader.Read(ctx, id, o, maxBytes)
+	if err != nil {
+		return nil, readError(err)
+	}
+	out := &api.Records{Log: id.String(), Next: c.Next}
+	out.Start, out.End, _ = d.reader.Bounds(id)
+	err = read.Records(c.Batches, func(r *read.Record) error {
+		if r.Offset < o {
+			return nil
+		}
+		x := api.Record{Offset: r.Offset, Timestamp: r.Timestamp, Key: api.BytesOf(r.Key),
+			Value: api.BytesOf(r.Value), Control: r.Control}
+		for _, h := range r.Headers {
+			x.Headers = append(x.Headers, api.Field{Key: h.Key, Value: api.BytesOf(h.Value)})
+		}
+		out.Records = append(out.Records, x)
+		return nil
+	})
+	if err != nil {
+		return nil, readError(fmt.Errorf("log %s: %w", id, err))
+	}
+	return out, nil
+}
+
+// File implements api.Archive.
+func (d *Daemon) File(ctx context.Context, id tier.LogID, base tier.Offset, name string) (
+	*api.File, error) {
+	f, err := d.reader.File(ctx, id, base, name)
+	if err != nil {
+		return nil, readError(err)
+	}
+	return &api.File{Name: f.Name, Size: f.Size, SHA256: f.SHA256, ReaderAt: f,
+		Closer: io.NopCloser(nil)}, nil
+}
+
+// readError gives an error of the reader its code.
+func readError(err error) error {
+	var out *read.OutOfRange
+	code := api.CodeInternal
+	switch {
+	case errors.As(err, new(*api.Error)):
+		return err
+	case errors.Is(err, read.ErrUnknownLog):
+		return api.Errorf(api.CodeNotFound, "%v", err)
+	case errors.Is(err, read.ErrGone):
+		code = api.CodeGone
+	case errors.As(err, &out):
+		e := api.Errorf(api.CodeOutOfRange, "%v", err)
+		e.Start, e.End = &out.Start, &out.End
+		return e
+	case errors.Is(err, read.ErrNoCopy):
+		code = api.CodeNotFound
+	case errors.Is(err, read.ErrIndivisible):
+		return api.Errorf(api.CodeInvalid, "%v; read its file in ranges: GET .../segment?base=N", err)
+	case errors.Is(err, tier.ErrDamaged), errors.Is(err, tier.ErrVanished):
+		code = api.CodeDamaged
+	case errors.Is(err, context.DeadlineExceeded):
+		code = api.CodeUnavailable
+	}
+	return api.Errorf(code, "%v", err)
+}
+
+// Copies implements api.Backend.
+func (d *Daemon) Copies(_ context.Context, id tier.LogID, from tier.Position) (*api.Copies, error) {
+	s, ok := d.ledger.Log(id)
+	if !ok {
+		return nil, api.Errorf(api.CodeNotFound, "log %q: the ledger does not have it", id)
+	}
+	out := &api.Copies{Log: id.String(), LedgerID: d.ledger.ID(), Layout: s.Layout,
+		Incarnation: s.Incarnation, Source: s.Source, LogStart: s.LogStart, CopiedOffset: s.Copied,
+		Positions: s.Next, Next: max(min(from+copiesPage, s.Next), from),
+		Unpublished: s.Unpublished, Checkpoints: s.Checkpoints}
+	for _, h := range s.Holes {
+		out.Holes = append(out.Holes, api.Hole{Base: h.Base, Next: h.Next, Cause: h.Cause,
+			At: api.Time(h.At)})
+	}
+	facts, err := d.ledger.Facts(id, from, out.Next)
+	if err != nil {
+		return nil, err
+	}
+	out.Facts = facts
+	counted, err := d.reader.Counted(id)
+	if err != nil {
+		return nil, readError(err)
+	}
+	for _, c := range counted {
+		if c.Position >= from && c.Position < out.Next {
+			out.Counted = append(out.Counted, api.Counted{Base: c.Base, Next: c.Next,
+				Position: c.Position})
+		}
+	}
+	tombstones, err := d.ledger.Tombstones(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tombstones {
+		out.Attempts = append(out.Attempts, t.ID)
+	}
+	known := func(f tier.Fact, pos tier.Position) int { return int(int64(f.Position) - int64(pos)) }
+	for pos := from; pos < out.Next; pos++ {
+		if _, is := slices.BinarySearchFunc(facts, pos, known); is {
+			continue
+		}
+		a, err := d.ledger.Attempt(id, pos)
+		if errors.Is(err, tier.ErrVanished) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Attempts = append(out.Attempts, a.ID)
+	}
+	return out, nil
+}
