@@ -25,6 +25,7 @@ type cli struct {
 	Ls         lsCmd         `cmd:"" help:"List the segments of a log in both tiers."`
 	Plan       planCmd       `cmd:"" help:"Say what would be deleted now, what waits, and what is copied next."`
 	Explain    explainCmd    `cmd:"" help:"Say where an offset lies, why it is kept, and until when."`
+	Verify     verifyCmd     `cmd:"" help:"Check that the store has everything that the ledger says."`
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
 	Clock      clockCmd      `cmd:"" help:"Accept the clock after a step."`

@@ -54,6 +54,7 @@ var layers = []unit{
 	adapter("runtime/audit"),
 	adapter("runtime/read", kbatchUnit),
 	adapter("runtime/kafka"),
+	adapter("runtime/verify", kbatchUnit),
 	{dir: "runtime/facts", may: []string{tierUnit}},
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
 	adapter("runtime/api"),
@@ -63,7 +64,8 @@ var layers = []unit{
 
 	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/audit", "runtime/facts", "runtime/broker", "runtime/read"),
+		"runtime/audit", "runtime/facts", "runtime/broker", "runtime/read",
+		"runtime/verify"),
 	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
 		"runtime/audit"),

@@ -5,13 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/tierd/tierd/objstore"
-	"github.com/tierd/tierd/objstore/deadline"
 	"github.com/tierd/tierd/objstore/limit"
 	"github.com/tierd/tierd/objstore/retry"
 	"github.com/tierd/tierd/offsets"
@@ -182,14 +180,7 @@ func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	bounded, err := deadline.Wrap(limit.Wrap(raw, d.limiter),
-		deadline.Options{Call: c.Copy.Timeout, BytesPerSecond: slowest})
-	if err != nil {
-		return err
-	}
-	repeated, err := retry.Wrap(bounded, retry.Options{Attempts: 5, Base: 100 * time.Millisecond,
-		Max: 5 * time.Second, Total: c.Copy.Timeout, Now: time.Now, Sleep: retry.Sleep,
-		Rand: mathrand.Float64})
+	repeated, err := robust(limit.Wrap(raw, d.limiter), c.Copy.Timeout, slowest)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verify"
+)
+
+// verifyCmd checks the store against the ledger.
+type verifyCmd struct {
+	output
+	Subject        string `arg:"" optional:"" name:"log|table" help:"One log (table/name) or table; everything where absent."`
+	ReadDataSubset string `default:"100%" help:"Which part of the copies is read back in full, such as 5%; chosen anew each time. 0% compares sizes alone."`
+	Workers        int    `default:"4" help:"Copies that are looked at at one time."`
+}
+
+// Help gives examples.
+func (c *verifyCmd) Help() string {
+	return `Compares the manifests in the store with the ledger; asks for the size of every object of
+every copy that counts; reads the copies back and compares SHA-256 and CRC32C, and in Kafka logs the
+checksum of every record batch; accounts for every offset below the copied offset; and lists objects
+that nothing names. It changes nothing and reads no local file.
+
+Recorded holes, and orphans that are too young to be collected, are listed and are no failure.
+
+Exit code: 0 if all is as it should be, 1 if anything is not, 3 if it cannot be looked at.
+
+Examples:
+
+	tierd verify
+	tierd verify orders --read-data-subset 5%
+	tierd verify orders/0 -o json`
+}
+
+// verified is what verify prints as JSON.
+type verified struct {
+	LedgerID  string            `json:"ledger_id"`
+	Logs      int64             `json:"logs"`
+	Segments  int64             `json:"segments"`   // copies that count
+	Objects   int64             `json:"objects"`    // of them
+	Read      int64             `json:"read"`       // copies that were read back
+	BytesRead int64             `json:"bytes_read"` // of them
+	Findings  api.List[finding] `json:"findings"`
+}
+
+// finding is one thing that was found. What it is not of is null.
+type finding struct {
+	Kind   verify.Kind  `json:"kind"`
+	Log    string       `json:"log"`
+	Base   *tier.Offset `json:"base"`
+	Next   *tier.Offset `json:"next"`
+	Object *string      `json:"object"`
+	Text   string       `json:"text"`
+	Fails  bool         `json:"fails"` // it is not as it should be
+}
+
+// Run verifies.
+func (c *verifyCmd) Run(a *app) error {
+	fraction, err := parsePercent(c.ReadDataSubset)
+	if err != nil {
+		return usagef("--read-data-subset: %v", err)
+	}
+	if c.Workers < 1 || c.Workers > 256 {
+		return usagef("--workers=%d: want 1 to 256", c.Workers)
+	}
+	cfg, err := config.Load(a.cli.Config, a.host)
+	if err != nil {
+		return err
+	}
+	v := &verifier{app: a, cfg: cfg, fraction: fraction, seed: rand.Uint64(), workers: c.Workers,
+		subject: c.Subject}
+	if err := v.gather(); err != nil {
+		return err
+	}
+	s, done, err := daemon.OpenStored(a.ctx, a.options(a.quiet()), cfg, v.out.LedgerID)
+	if err != nil {
+		return err
+	}
+	v.store = s
+	err = v.run()
+	if err := errors.Join(err, done()); err != nil {
+		return err
+	}
+	err = c.print(a, v.out, func(p *page) { printVerified(p, &v.out) })
+	if err == nil && slices.ContainsFunc(v.out.Findings, func(f finding) bool { return f.Fails }) {
+		return errCheck
+	}
+	return err
+}
+
+// parsePercent reads 5% as 0.05.
+func parsePercent(s string) (float64, error) {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if err != nil || !strings.HasSuffix(s, "%") || !(n >= 0 && n <= 100) {
+		return 0, fmt.Errorf("want a percentage from 0%% to 100%%, got %q", s)
+	}
+	return n / 100, nil
+}
+
+// verifier is one run.
+type verifier struct {
+	app      *app
+	cfg      *config.Config
+	store    daemon.Stored
+	subject  string
+	fraction float64
+	seed     uint64
+	workers  int
+	logs     []*verify.Log // all of the ledger
+	of       []*verify.Log // those of the subject
+	out      verified
+	bar      *byteBar
+
+	mu       sync.Mutex // guards findings
+	findings []verify.Finding
+}
+
+// gather asks the ledger, all at once: whoever holds it is not kept waiting while the store is read.
+func (v *verifier) gather() error {
+	b, done, err := v.app.ask()
+	if err != nil {
+		return err
+	}
+	defer done()
+	status, err := b.Status(v.app.ctx)
+	if err != nil {
+		return err
+	}
+	v.out.LedgerID = status.LedgerID
+	for _, l := range status.Logs {
+		id, err := tier.ParseLogID(l.Log)
+		if err != nil || l.LogStart == nil {
+			continue // the ledger does not have it yet
+		}
+		log, _, err := daemon.Ledgered(v.app.ctx, b, id)
+		if err != nil {
+			return err
+		}
+		v.logs = append(v.logs, log)
+		if subjectHas(v.subject, id) {
+			v.of = append(v.of, log)
+		}
+	}
+	if v.subject != "" && len(v.of) == 0 {
+		return api.Errorf(api.CodeNotFound, "%q is neither a log nor a table of the ledger", v.subject)
+	}
+	return nil
+}
+
+// subjectHas tells whether a log is the subject, or of the table that is; "" is everything.
+func subjectHas(subject string, id tier.LogID) bool {
+	return subject == "" || subject == id.Table || subject == id.String()
+}
+
+// run looks at everything and sorts what was found.
+func (v *verifier) run() error {
+	type job struct {
+		log  *verify.Log
+		copy tier.Copy
+	}
+	var jobs []job
+	total := int64(0)
+	for _, l := range v.of {
+		v.found(l.Gaps()...)
+		for _, c := range l.Copies() {
+			jobs = append(jobs, job{l, c})
+			v.out.Objects += int64(len(c.Content.Files))
+			if verify.Chosen(&c, v.fraction, v.seed) {
+				total += c.Content.Bytes()
+			}
+		}
+	}
+	v.out.Logs, v.out.Segments = int64(len(v.of)), int64(len(jobs))
+	v.bar = newByteBar(v.app, "verified ", total)
+	defer v.bar.finish()
+	g, ctx := errgroup.WithContext(v.app.ctx)
+	g.SetLimit(v.workers)
+	var read, bytes atomic.Int64
+	for _, l := range v.of {
+		g.Go(func() error {
+			list, err := verify.Manifest(ctx, v.store, l)
+			v.found(list...)
+			return err
+		})
+	}
+	for _, j := range jobs {
+		g.Go(func() error {
+			if !verify.Chosen(&j.copy, v.fraction, v.seed) {
+				list, err := verify.Sizes(ctx, v.store, j.log.ID, &j.copy)
+				v.found(list...)
+				return err
+			}
+			r := verify.Reading{Done: func(n int64) { bytes.Add(n); v.bar.add(n) }}
+			list, err := r.Content(ctx, v.store, j.log.ID, j.log.Layout, &j.copy)
+			read.Add(1)
+			v.found(list...)
+			return err
+		})
+	}
+	g.Go(func() error {
+		now := tier.TimeOf(time.Now())
+		list, err := verify.Orphans(ctx, v.store, v.logs, now, tier.Time(v.cfg.Limits.OrphanAge),
+			func(id tier.LogID) bool { return subjectHas(v.subject, id) })
+		v.found(list...)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	v.out.Read, v.out.BytesRead = read.Load(), bytes.Load()
+	return v.settle(v.app.ctx)
+}
+
+func (v *verifier) found(list ...verify.Finding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.findings = append(v.findings, list...)
+}
+
+// settle asks the ledger again about what was found: a daemon that runs may have removed, copied or
+// recorded something meanwhile.
+func (v *verifier) settle(ctx context.Context) error {
+	fails := func(f verify.Finding) bool { return !f.Notice }
+	if slices.ContainsFunc(v.findings, fails) {
+		before := v.of
+		v.of, v.logs = nil, nil
+		if err := v.gather(); err != nil {
+			return err
+		}
+		v.findings = slices.DeleteFunc(v.findings, func(f verify.Finding) bool {
+			return !f.Notice && !stillSo(&f, before, v.of)
+		})
+	}
+	slices.SortStableFunc(v.findings, func(a, b verify.Finding) int {
+		if a.Notice != b.Notice {
+			if b.Notice {
+				return -1
+			}
+			return 1
+		}
+		if c := a.Log.Compare(b.Log); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.Kind)+a.Object, string(b.Kind)+b.Object)
+	})
+	for _, f := range v.findings {
+		x := finding{Kind: f.Kind, Log: f.Log.String(), Text: f.Text, Fails: !f.Notice}
+		if !f.Range.Empty() {
+			x.Base, x.Next = &f.Range.Base, &f.Range.Next
+		}
+		if f.Object != "" {
+			x.Object = &f.Object
+		}
+		v.out.Findings = append(v.out.Findings, x)
+	}
+	return nil
+}
+
+// stillSo tells whether what a finding is about is in the ledger as it was: of a copy, that it
+// counts; of anything else, that nothing was recorded meanwhile that could explain it.
+func stillSo(f *verify.Finding, before, after []*verify.Log) bool {
+	find := func(list []*verify.Log) *verify.Log {
+		i := slices.IndexFunc(list, func(l *verify.Log) bool { return l.ID == f.Log })
+		if i < 0 {
+			return nil
+		}
+		return list[i]
+	}
+	old, now := find(before), find(after)
+	switch {
+	case now == nil || old == nil:
+		return old == now // neither before nor now: an object of a log that the ledger never had
+	case f.Kind == verify.KindGap:
+		return slices.ContainsFunc(now.Gaps(), func(g verify.Finding) bool {
+			return g.Kind == verify.KindGap && g.Range.Overlaps(f.Range)
+		})
+	case f.Kind == verify.KindStale:
+		return f.Position >= now.Positions
+	case f.Kind == verify.KindManifest && f.Object == "":
+		return slices.ContainsFunc(now.Facts, func(x tier.Fact) bool { return x.Position == f.Position })
+	case f.Kind == verify.KindLost, f.Kind == verify.KindSize, f.Kind == verify.KindContent,
+		f.Kind == verify.KindBatch:
+		return slices.ContainsFunc(now.Counted, func(c verify.Counted) bool {
+			return c.Position == f.Position
+		})
+	}
+	return true
+}
+
+func printVerified(p *page, v *verified) {
+	for _, f := range v.Findings {
+		text := f.Log + ": "
+		if f.Base != nil {
+			text += tier.Range{Base: *f.Base, Next: *f.Next}.String() + " "
+		}
+		text += string(f.Kind) + ": " + f.Text
+		if f.Object != nil && !strings.Contains(f.Text, *f.Object) {
+			text += " (" + *f.Object + ")"
+		}
+		if f.Fails {
+			p.alarm("! %s", text)
+		} else {
+			p.line("  %s", text)
+		}
+	}
+	p.line("%d logs, %d copies, %d objects; %d copies read back (%s)", v.Logs, v.Segments, v.Objects,
+		v.Read, humanBytes(v.BytesRead))
+}

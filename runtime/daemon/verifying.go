@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	thanos "github.com/thanos-io/objstore"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/deadline"
+	"github.com/tierd/tierd/objstore/retry"
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verify"
+)
+
+// Stored is a store for those who check or restore what it has.
+type Stored struct{ *objstore.Store }
+
+var _ verify.Store = Stored{}
+
+// Facts implements verify.Store.
+func (s Stored) Facts(ctx context.Context, log tier.LogID) ([]tier.Fact, map[string]error, error) {
+	facts, problems, err := s.Manifest(ctx, log)
+	wrong := map[string]error{}
+	for _, p := range problems {
+		wrong[p.Key] = p.Err
+	}
+	return facts, wrong, err
+}
+
+// OpenStored opens the objects of a ledger for reading, in a process of its own: nothing is shared
+// with a daemon that may run. Close gives the client back.
+func OpenStored(ctx context.Context, opts Options, c *config.Config, ledger string) (Stored,
+	func() error, error) {
+	raw, err := opts.Bucket(ctx, c.Bucket, opts.Log)
+	if err != nil {
+		return Stored{}, nil, fmt.Errorf("bucket: %w", err)
+	}
+	b, err := robust(raw, c.Copy.Timeout, bytesPerSecondMin)
+	if err != nil {
+		return Stored{}, nil, errors.Join(err, raw.Close())
+	}
+	s, err := objstore.New(b, ledger)
+	if err != nil {
+		return Stored{}, nil, errors.Join(err, raw.Close())
+	}
+	return Stored{s}, raw.Close, nil
+}
+
+// robust gives each call on a bucket a deadline, and repeats those that fail for the moment.
+func robust(b thanos.Bucket, timeout time.Duration, slowest int64) (thanos.Bucket, error) {
+	bounded, err := deadline.Wrap(b, deadline.Options{Call: timeout, BytesPerSecond: slowest})
+	if err != nil {
+		return nil, err
+	}
+	return retry.Wrap(bounded, retry.Options{Attempts: 5, Base: 100 * time.Millisecond,
+		Max: 5 * time.Second, Total: timeout, Now: time.Now, Sleep: retry.Sleep,
+		Rand: mathrand.Float64})
+}
+
+// Ledgered gathers what the ledger behind b holds of a log.
+func Ledgered(ctx context.Context, b api.Backend, id tier.LogID) (*verify.Log, *api.Copies, error) {
+	l := &verify.Log{ID: id}
+	for from := tier.Position(0); ; {
+		c, err := b.Copies(ctx, id, from)
+		if err != nil {
+			return nil, nil, err
+		}
+		l.Facts = append(l.Facts, c.Facts...)
+		for _, x := range c.Counted {
+			l.Counted = append(l.Counted, verify.Counted{Range: tier.Range{Base: x.Base, Next: x.Next},
+				Position: x.Position})
+		}
+		if from = c.Next; from < c.Positions {
+			l.Attempts = append(l.Attempts, c.Attempts...)
+			continue
+		}
+		l.Layout, l.Start, l.Copied = c.Layout, c.LogStart, c.CopiedOffset
+		l.Positions, l.Unpublished, l.Checkpointed = c.Positions, c.Unpublished, c.Checkpoints
+		l.Attempts = append(l.Attempts, c.Attempts...)
+		for _, h := range c.Holes {
+			l.Holes = append(l.Holes, tier.Hole{Range: tier.Range{Base: h.Base, Next: h.Next},
+				Cause: h.Cause, At: tier.Time(h.At)})
+		}
+		return l, c, nil
+	}
+}
