@@ -163,7 +163,8 @@ func TestOpenAPI(t *testing.T) {
 		for method := range methods.(map[string]any) {
 			at := strings.NewReplacer("{log}", "orders/0", "{table}", "orders").Replace(path)
 			w := httptest.NewRecorder()
-			r := httptest.NewRequest(strings.ToUpper(method), at+"?offset=1&base=0", nil)
+			r := httptest.NewRequest(strings.ToUpper(method), at+"?offset=1&base=0",
+				strings.NewReader("{}"))
 			h := api.Handler(&shelf{fake{health: api.Health{Healthy: true, Ready: true}}},
 				http.NotFoundHandler())
 			if h.ServeHTTP(w, r); w.Code != http.StatusOK {

@@ -34,6 +34,8 @@ var routes = []route{
 	{"get", "/api/v1/status", "where everything stands",
 		[]param{{"table", "string", "one table alone", false}}, Status{}},
 	{"get", "/api/v1/plan", "what would be deleted now", nil, Plan{}},
+	{"post", "/api/v1/plan/compare",
+		"the same by other policies or for a later moment; the body is a WhatIf", nil, Plan{}},
 	{"post", "/api/v1/clock/accept", "take the clock for right after a step", nil, struct{}{}},
 	{"get", "/api/v1/logs", "all logs, and what of them can be read", nil, ReadableLogs{}},
 	{"get", "/api/v1/logs/{log}/segments", "the segments of a log in both tiers", nil, Listing{}},

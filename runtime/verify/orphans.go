@@ -12,8 +12,9 @@ import (
 func compare(a, b string) int { return cmp.Compare(a, b) }
 
 // Orphans lists all objects of logs and finds those that no copy, attempt or tombstone names. Young
-// ones are notices: what an upload left behind is collected once it has reached the age. One that has
-// twice the age should have been. Logs are all that the ledger has; of is asked which are of interest.
+// ones are notices: what an upload left behind is collected once it has reached the age. One that
+// has twice the age should have been. Logs are all that the ledger has; of is asked which are of
+// interest.
 func Orphans(ctx context.Context, s Store, logs []*Log, now, age tier.Time,
 	of func(tier.LogID) bool) ([]Finding, error) {
 	known := map[tier.LogID]map[tier.AttemptID]bool{}

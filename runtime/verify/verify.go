@@ -175,8 +175,8 @@ func sameFact(a, b *tier.Fact) bool {
 		return true
 	}
 	x, y := &a.Add.Content, &b.Add.Content
-	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range && slices.Equal(x.Lineage, y.Lineage) &&
-		slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
+	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range &&
+		slices.Equal(x.Lineage, y.Lineage) && slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
 			return f.FileDigest == g.FileDigest
 		})
 }
