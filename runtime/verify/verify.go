@@ -177,11 +177,13 @@ func sameFact(a, b *tier.Fact) bool {
 	x, y := &a.Add.Content, &b.Add.Content
 	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range &&
 		slices.Equal(x.Lineage, y.Lineage) && slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
-			return f.FileDigest == g.FileDigest
-		})
+		return f.FileDigest == g.FileDigest
+	})
 }
 
-func sameOffset(a, b *tier.Offset) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+func sameOffset(a, b *tier.Offset) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+}
 
 // Sizes looks at each object of the copy.
 func Sizes(ctx context.Context, s Store, log tier.LogID, c *tier.Copy) ([]Finding, error) {
