@@ -148,7 +148,8 @@ func TestVerifyListsWhatIsNobodys(t *testing.T) {
 	if err := os.Chtimes(other, old, old); err != nil {
 		t.Fatal(err)
 	}
-	if code, v = l.verify("epochs/0"); code != exitCheck || len(v.Findings) != 1 || !v.Findings[0].Fails {
+	code, v = l.verify("epochs/0")
+	if code != exitCheck || len(v.Findings) != 1 || !v.Findings[0].Fails {
 		t.Errorf("an old orphan: %d %+v", code, v)
 	}
 	if code, _ = l.verify("epochs/1"); code != exitOK {

@@ -176,9 +176,10 @@ func sameFact(a, b *tier.Fact) bool {
 	}
 	x, y := &a.Add.Content, &b.Add.Content
 	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range &&
-		slices.Equal(x.Lineage, y.Lineage) && slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
-		return f.FileDigest == g.FileDigest
-	})
+		slices.Equal(x.Lineage, y.Lineage) &&
+		slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
+			return f.FileDigest == g.FileDigest
+		})
 }
 
 func sameOffset(a, b *tier.Offset) bool {
