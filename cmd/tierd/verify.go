@@ -130,7 +130,8 @@ type verifier struct {
 	findings []verify.Finding
 }
 
-// gather asks the ledger, all at once: whoever holds it is not kept waiting while the store is read.
+// gather asks the ledger, all at once: whoever holds it is not kept waiting while the store is
+// read.
 func (v *verifier) gather() error {
 	b, done, err := v.app.ask()
 	if err != nil {

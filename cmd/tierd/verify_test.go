@@ -17,7 +17,8 @@ data_dir: data
 sources: [{name: broker, layout: kafka, path: kafka}, {name: wal, layout: plain, path: wal}]
 bucket: {type: FILESYSTEM, config: {directory: bucket}}
 defaults: {table.log.ttl: 0, table.log.local-ttl: 0}
-tables: [{name: wal}, {name: epochs}, {name: transactions}, {name: "codec-*"}, {name: "orders*"}, {name: append-time},
+tables: [{name: wal}, {name: epochs}, {name: transactions}, {name: "codec-*"}, {name: "orders*"},
+  {name: append-time},
   {name: odd-times}, {name: "headers*"}, {name: trimmed}, {name: formerly-compacted, compacted: false}]
 http: {listen: "off"}
 `
@@ -64,8 +65,8 @@ func (l *lab) verify(args ...string) (int, verified) {
 	return code, v
 }
 
-// TestVerifyFindsEachDamage plants one damage after the other in a store of real segments, and wants
-// each to be found, and nothing else.
+// TestVerifyFindsEachDamage plants one damage after the other in a store of real segments, and
+// wants each to be found, and nothing else.
 func TestVerifyFindsEachDamage(t *testing.T) {
 	t.Parallel()
 	l := archived(t)
@@ -141,7 +142,8 @@ func TestVerifyListsWhatIsNobodys(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, v := l.verify("--read-data-subset", "0%")
-	if code != exitOK || len(v.Findings) != 1 || v.Findings[0].Kind != verify.KindOrphan || v.Read != 0 {
+	if code != exitOK || len(v.Findings) != 1 || v.Findings[0].Kind != verify.KindOrphan ||
+		v.Read != 0 {
 		t.Errorf("a young orphan: %d %+v", code, v)
 	}
 	old := time.Now().Add(-49 * time.Hour)
