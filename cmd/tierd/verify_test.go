@@ -18,8 +18,8 @@ sources: [{name: broker, layout: kafka, path: kafka}, {name: wal, layout: plain,
 bucket: {type: FILESYSTEM, config: {directory: bucket}}
 defaults: {table.log.ttl: 0, table.log.local-ttl: 0}
 tables: [{name: wal}, {name: epochs}, {name: transactions}, {name: "codec-*"}, {name: "orders*"},
-  {name: append-time},
-  {name: odd-times}, {name: "headers*"}, {name: trimmed}, {name: formerly-compacted, compacted: false}]
+  {name: append-time}, {name: odd-times}, {name: "headers*"}, {name: trimmed},
+  {name: formerly-compacted, compacted: false}]
 http: {listen: "off"}
 `
 
