@@ -39,6 +39,12 @@ Examples:
 
 // Run works.
 func (c *runCmd) Run(a *app) error {
+	reload := make(chan os.Signal, 1)
+	if !c.Once {
+		// From the first moment on: one that comes while tierd starts must not end it.
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+	}
 	cfg, err := config.Load(a.cli.Config, a.host)
 	if err != nil {
 		return err
@@ -53,9 +59,6 @@ func (c *runCmd) Run(a *app) error {
 		s.http.Listen = ""
 		return c.once(a, opts, s.serve)
 	}
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
 	return daemon.Run(a.ctx, opts, s.serve, reload)
 }
 
