@@ -22,6 +22,7 @@ type policyInput struct {
 	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a segment now."`
 	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
 	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
+	Action   string   `default:"" enum:",delete_local,delete_remote" placeholder:"ACTION" help:"With LOG@OFFSET: which deletion to ask about, delete_local or delete_remote. Without it the local one where there is a local segment."`
 	Unknown  []string `name:"unknown-fact" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`
 }
 
@@ -92,7 +93,7 @@ func (c *policyInput) question(a *app) (*asked, error) {
 	case c.Input == "-":
 		text, err = io.ReadAll(io.LimitReader(a.stdin, inputBytesMax+1))
 	case notFile != nil && notLive == nil:
-		return askInput(a, id, offset)
+		return askInput(a, id, offset, tier.Action(c.Action))
 	case notFile != nil && strings.Contains(c.Input, "@"):
 		return nil, fmt.Errorf("%w, and no file of that name", notLive)
 	default:
@@ -101,19 +102,22 @@ func (c *policyInput) question(a *app) (*asked, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
+	if c.Action != "" {
+		return nil, usagef("--action goes with LOG@OFFSET; a saved input has its own")
+	}
 	if len(text) > inputBytesMax {
 		return nil, usagef("%s: an input of more than %s", c.Input, humanBytes(inputBytesMax))
 	}
 	return newAsked(c.Input, text, nil)
 }
 
-func askInput(a *app, id tier.LogID, offset tier.Offset) (*asked, error) {
+func askInput(a *app, id tier.LogID, offset tier.Offset, action tier.Action) (*asked, error) {
 	b, done, err := a.ask()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	live, err := b.PolicyInput(a.ctx, id, offset)
+	live, err := b.PolicyInput(a.ctx, id, offset, action)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +147,7 @@ input are wrong.
 Examples:
 
 	tierd policy eval orders/0@1042
+	tierd policy eval orders/0@1042 --action delete_remote
 	tierd policy eval orders/0@1042 -p policies/ --explain fails
 	tierd policy eval orders/0@1042 -o json | jq .input >input.json
 	tierd policy eval input.json -p policies/`

@@ -52,8 +52,8 @@ func (f *fake) Explain(_ context.Context, log tier.LogID, o tier.Offset) (*api.E
 }
 
 func (f *fake) PolicyInput(_ context.Context, log tier.LogID, o tier.Offset,
-) (*api.PolicyInput, error) {
-	f.asked = append(f.asked, "policy-input "+log.String()+"@"+jsonOf(o))
+	action tier.Action) (*api.PolicyInput, error) {
+	f.asked = append(f.asked, "policy-input "+log.String()+"@"+jsonOf(o)+" "+string(action))
 	return fullPolicyInput(), f.err
 }
 
@@ -289,7 +289,7 @@ func TestClientAndHandler(t *testing.T) {
 	same(t, "segments", fullListing())(c.Segments(ctx, odd))
 	same(t, "explain", fullExplanation())(c.Explain(ctx, odd, 150))
 	same(t, "plan", fullPlan())(c.Plan(ctx))
-	same(t, "policy-input", fullPolicyInput())(c.PolicyInput(ctx, odd, 150))
+	same(t, "policy-input", fullPolicyInput())(c.PolicyInput(ctx, odd, 150, tier.DeleteRemote))
 	same(t, "accept-loss", &api.AcceptedLoss{Log: odd.String(), Base: 200, Next: 300})(
 		c.AcceptLoss(ctx, odd, 200))
 	same(t, "health", &f.health)(c.Health(ctx))
@@ -299,7 +299,7 @@ func TestClientAndHandler(t *testing.T) {
 		}
 	}
 	want := []string{"segments " + odd.String(), "explain " + odd.String() + "@150",
-		"policy-input " + odd.String() + "@150", "accept-loss " + odd.String() + "@200",
+		"policy-input " + odd.String() + "@150 delete_remote", "accept-loss " + odd.String() + "@200",
 		"resume " + odd.Table, "clock accept", "reload"}
 	if diff := cmp.Diff(want, f.asked); diff != "" {
 		t.Errorf("what the backend was asked:\n%s", diff)

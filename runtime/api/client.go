@@ -86,8 +86,12 @@ func (c *Client) Explain(ctx context.Context, log tier.LogID, o tier.Offset) (*E
 
 // PolicyInput implements Backend.
 func (c *Client) PolicyInput(ctx context.Context, log tier.LogID, o tier.Offset,
-) (*PolicyInput, error) {
-	return call[PolicyInput](ctx, c, http.MethodGet, logPath(log, "policy-input"), offset(o))
+	action tier.Action) (*PolicyInput, error) {
+	q := offset(o)
+	if action != "" {
+		q.Set("action", string(action))
+	}
+	return call[PolicyInput](ctx, c, http.MethodGet, logPath(log, "policy-input"), q)
 }
 
 // Resume implements Backend.

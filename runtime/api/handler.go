@@ -29,8 +29,10 @@ type Backend interface {
 	// reads and asks as a deletion would, and deletes nothing.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
 	// PolicyInput gives what the policies would be asked now about the segment that holds an offset
-	// of a log, the local one where both tiers do; CodeNotFound where none does.
-	PolicyInput(ctx context.Context, log tier.LogID, offset tier.Offset) (*PolicyInput, error)
+	// of a log: about the local one where there is one, unless the action says which; CodeNotFound
+	// where there is none.
+	PolicyInput(ctx context.Context, log tier.LogID, offset tier.Offset, action tier.Action) (
+		*PolicyInput, error)
 	// Resume lets the deletions of a table that is paused go on.
 	Resume(ctx context.Context, table string) error
 	// AcceptLoss accepts that the damaged segment that holds the offset is lost.
@@ -139,7 +141,7 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 		})),
 		"policy-input": only(http.MethodGet, h.onOffset(name, func(r *http.Request, id tier.LogID,
 			o tier.Offset) (any, error) {
-			return h.b.PolicyInput(r.Context(), id, o)
+			return h.b.PolicyInput(r.Context(), id, o, tier.Action(r.URL.Query().Get("action")))
 		})),
 		"accept-loss": only(http.MethodPost, h.onOffset(name, func(r *http.Request, id tier.LogID,
 			o tier.Offset) (any, error) {

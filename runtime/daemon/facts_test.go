@@ -102,7 +102,7 @@ func TestUnknownFactOnce(t *testing.T) {
 	}
 	defer func() { _ = done() }()
 	id := tier.LogID{Table: "orders", Name: "0"}
-	in, err := b.PolicyInput(t.Context(), id, 0)
+	in, err := b.PolicyInput(t.Context(), id, 0, "")
 	if err != nil || len(in.UnknownFacts) != 1 || in.UnknownFacts[0].Name != "frozen" {
 		t.Errorf("%+v, %v", in, err)
 	}

@@ -57,7 +57,7 @@ func TestConsumerGroups(t *testing.T) {
 	}
 	commit(t, c, "orders", 0, 30)
 	s.until("all was read, and is gone", func() bool { return s.local("orders/0") == 1 })
-	in, err := r.PolicyInput(t.Context(), tier.LogID{Table: "orders", Name: "1"}, 0)
+	in, err := r.PolicyInput(t.Context(), tier.LogID{Table: "orders", Name: "1"}, 0, "")
 	if err != nil || !strings.Contains(string(in.Input), `"offsets":{"billing":{"orders/1":0}}`) {
 		t.Errorf("%s, %v", in.Input, err)
 	}

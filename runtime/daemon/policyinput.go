@@ -11,19 +11,26 @@ import (
 )
 
 // PolicyInput implements api.Backend. The facts are gathered as for a deletion, so they are as true
-// now as those of one; nobody is asked. Where the offset is in both tiers the local segment goes
-// first.
-func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset,
+// now as those of one; nobody is asked. Without an action the local segment goes first.
+func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset, action tier.Action,
 ) (*api.PolicyInput, error) {
 	list, view, err := d.segments(id)
 	if err != nil {
 		return nil, err
 	}
 	var facts *gate.Facts
-	if v := holder(list, o, view.LocalEnd); v != nil && v.Local {
+	v := holder(list, o, view.LocalEnd)
+	local := v != nil && v.Local
+	switch {
+	case action != "" && action != tier.DeleteLocal && action != tier.DeleteRemote:
+		return nil, api.Errorf(api.CodeInvalid, "action %q: want %s or %s", action, tier.DeleteLocal,
+			tier.DeleteRemote)
+	case local && action != tier.DeleteRemote:
 		f, candidate := d.proposal(id, &view, v)
 		facts, err = d.exec.Facts(ctx, f, candidate)
-	} else {
+	case action == tier.DeleteLocal:
+		err = api.Errorf(api.CodeNotFound, "log %q: no local segment holds the offset %d", id, o)
+	default:
 		facts, err = d.remoteFacts(ctx, id, o)
 	}
 	if err != nil {

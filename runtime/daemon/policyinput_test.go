@@ -41,7 +41,7 @@ func TestPolicyInput(t *testing.T) {
 	for offset, want := range map[tier.Offset]tier.Range{
 		0: {Base: 0, Next: 10}, 19: {Base: 10, Next: 20}, 20: {Base: 20, Next: 30},
 	} {
-		got, err := b.PolicyInput(t.Context(), id, offset)
+		got, err := b.PolicyInput(t.Context(), id, offset, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +54,14 @@ func TestPolicyInput(t *testing.T) {
 			t.Errorf("offset %d: segment %s, want %s; %+v, %v", offset, r, want, e, err)
 		}
 	}
+	remote, err := b.PolicyInput(t.Context(), id, 15, tier.DeleteRemote)
+	if err != nil || remote.Next != 20 || !strings.Contains(string(remote.Input), `"delete_remote"`) {
+		t.Errorf("of the remote one of both: %+v, %v", remote, err)
+	}
+	if _, err := b.PolicyInput(t.Context(), id, 5, tier.DeleteOrphan); api.CodeOf(err) !=
+		api.CodeInvalid {
+		t.Errorf("of an orphan: %v", err)
+	}
 	first := filepath.Join(s.dir, "wal/orders/0", fmt.Sprintf("%020d.log", 0))
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
@@ -63,12 +71,16 @@ func TestPolicyInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = closeIt() }()
-	got, err := again.PolicyInput(t.Context(), id, 5)
+	got, err := again.PolicyInput(t.Context(), id, 5, "")
 	if err != nil || got.Next != 10 || !strings.Contains(string(got.Input), `"delete_remote"`) {
 		t.Errorf("of a remote segment: %+v, %v", got, err)
 	}
+	if got, err := again.PolicyInput(t.Context(), id, 5, tier.DeleteLocal); api.CodeOf(err) !=
+		api.CodeNotFound {
+		t.Errorf("of a local segment that is gone: %+v, %v", got, err)
+	}
 	for id, offset := range map[tier.LogID]tier.Offset{id: -1, {Table: "orders", Name: "9"}: 0} {
-		if got, err := b.PolicyInput(t.Context(), id, offset); api.CodeOf(err) != api.CodeNotFound {
+		if got, err := b.PolicyInput(t.Context(), id, offset, ""); api.CodeOf(err) != api.CodeNotFound {
 			t.Errorf("%s@%d: %+v, %v", id, offset, got, err)
 		}
 	}
