@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz crash bench lint rewrite check check-rest demo interop
+.PHONY: help build test race fuzz crash bench lint opa rewrite check check-rest demo interop
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,13 @@ lint: ## look for what the compiler lets pass: go.mod, gofmt, vet, staticcheck, 
 	cd interop && $(GO) mod tidy -diff && $(GO) run $(STATICCHECK) ./...
 	$(GO) run $(ERRCHECK) -ignoretests $$($(GO) list ./... | grep -v 'test$$')
 
+opa: ## run OPA's own check, fmt and test over our policies: they take the same files
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/open-policy-agent/opa@$$($(GO) list -m \
+		-f '{{.Version}}' github.com/open-policy-agent/opa)
+	bin/opa check --strict --schema policies/schema/input.json policies
+	bin/opa fmt --list --fail policies
+	@set -e; for dir in policies policies/examples/*/; do echo "opa test $$dir"; bin/opa test $$dir; done
+
 rewrite: ## write the golden files anew: read the diff before you commit it
 	$(GO) test $$(grep -rlE --include='*_test.go' '"rewrite"|cockroachdb/datadriven"' . | \
 		xargs -n 1 dirname | sort -u) -rewrite
@@ -84,6 +91,7 @@ check: test check-rest ## all that CI runs
 check-rest: ## all that CI runs, but the tests
 	$(MAKE) build
 	$(MAKE) lint
+	$(MAKE) opa
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=3s
 	$(MAKE) crash

@@ -39,6 +39,11 @@ func shortSocket(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PLUGINS", plugins)
+	examples, err := filepath.Abs("../../policies/examples")
+	if err != nil {
+		return err
+	}
+	env.Setenv("EXAMPLES", examples)
 	return nil
 }
 

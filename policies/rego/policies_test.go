@@ -125,7 +125,8 @@ func TestExamples(t *testing.T) {
 // policyFiles are all our .rego files.
 func policyFiles(t *testing.T) []string {
 	t.Helper()
-	return append(glob(t, "../*.rego"), glob(t, "../examples/*/*.rego")...)
+	return append(append(glob(t, "../*.rego"), glob(t, "../examples/*/*.rego")...),
+		"../examples/together_test.rego")
 }
 
 func glob(t *testing.T, pattern string) []string {

@@ -313,6 +313,8 @@ func (d *Daemon) enforce(g *generation) {
 	}
 	d.metrics.generation.Set(float64(g.number))
 	d.metrics.reloaded.Set(float64(g.loadedAt.Unix()))
+	d.metrics.policies.Reset()
+	d.metrics.policies.WithLabelValues(g.policies.Digest()).Set(1)
 	d.metrics.reloadOK.Set(1)
 }
 

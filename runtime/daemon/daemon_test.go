@@ -283,6 +283,40 @@ func TestABadReloadKeepsTheRunningGeneration(t *testing.T) {
 	}
 }
 
+// TestTheDigestInForce: metrics name the policies and data in force, and no others.
+func TestTheDigestInForce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	opts := s.options()
+	r := s.run(opts)
+	digests := func() (out []string) {
+		families, err := opts.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "tierd_policies_info" {
+					out = append(out, m.GetLabel()[0].GetValue())
+				}
+			}
+		}
+		return out
+	}
+	before := digests()
+	s.configure(siteConfig + "policies: {paths: [hold.rego]}\n")
+	s.put("hold.rego", "package tierd.hold\n\ndeny contains \"x\" if true\n")
+	if err := r.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := r.Status(t.Context())
+	after := digests()
+	if err != nil || len(before) != 1 || len(after) != 1 || before[0] == after[0] ||
+		after[0] != st.Generation.PolicyDigest {
+		t.Errorf("before %v, after %v, in force %s, %v", before, after, st.Generation.PolicyDigest, err)
+	}
+}
+
 func TestAReloadChangesWhatIsDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

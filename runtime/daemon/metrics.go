@@ -23,6 +23,7 @@ type metrics struct {
 	sourceTrouble         *prometheus.GaugeVec
 	generation            prometheus.Gauge
 	reloaded              prometheus.Gauge
+	policies              *prometheus.GaugeVec
 	reloadOK              prometheus.Gauge
 	reserveHeld           prometheus.Gauge
 	factsUnknown          prometheus.Gauge
@@ -60,8 +61,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"When a task last succeeded, in seconds since the Unix epoch.", "task"),
 		sourceTrouble: gauges("source_trouble",
 			"1 while a source is vanished, empty or unreadable and nothing of it is decided.", "source"),
-		generation:  gauge("config_generation", "Number of the generation in force."),
-		reloaded:    gauge("config_load_timestamp_seconds", "When the generation in force was loaded."),
+		generation: gauge("config_generation", "Number of the generation in force."),
+		reloaded:   gauge("config_load_timestamp_seconds", "When the generation in force was loaded."),
+		policies: gauges("policies_info",
+			"1, by the digest of the policies and data in force.", "digest"),
 		reloadOK:    gauge("config_last_reload_successful", "1 if the last reload took effect."),
 		reserveHeld: gauge("reserve_held", "1 while the reserve for a full disk is held."),
 		factsUnknown: gauge("facts_unknown",

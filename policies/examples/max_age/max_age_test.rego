@@ -1,6 +1,5 @@
 package tierd.max_age_test
 
-import data.tierd.legal_hold
 import data.tierd.max_age
 
 classes := {"classes": {"tracking": "720h"}}
@@ -45,12 +44,4 @@ test_an_unknown_class_keeps if {
 	max_age.deny == {
 		"the label personal_data names the class trakking, which data.max_age has not",
 	} with data.max_age as classes with input as in_
-}
-
-# Both speak, and a denial always wins.
-test_a_hold_wins if {
-	in_ := asked("tracking", 10000 * hour)
-	count(max_age.expire_remote) == 1 with data.max_age as classes with input as in_
-	legal_hold.deny == {"held for case 9"} with input as in_
-		with data.holds as {"tables": {"visits": [{"case": "9"}]}, "logs": {}, "patterns": {}}
 }
