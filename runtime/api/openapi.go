@@ -56,7 +56,8 @@ var routes = []route{
 	{"get", "/api/v1/logs/{log}/explain", "where an offset lies, why, and until when",
 		[]param{offsetParam}, Explanation{}},
 	{"get", "/api/v1/logs/{log}/policy-input", "what policies would be asked about a segment",
-		[]param{offsetParam}, PolicyInput{}},
+		[]param{offsetParam, {"action", "string", "delete_local or delete_remote; the local segment " +
+			"goes first where absent", false}}, PolicyInput{}},
 	{"post", "/api/v1/logs/{log}/accept-loss", "accept that a damaged segment is lost",
 		[]param{offsetParam}, AcceptedLoss{}},
 	{"post", "/api/v1/tables/{table}/resume", "let the deletions of a table go on", nil, struct{}{}},

@@ -28,8 +28,8 @@ func (d *denying) Decide(_ context.Context, f *gate.Facts) (gate.Decision, error
 		Reasons: []tier.Reason{{Code: tier.CodeDenied, Text: "held"}}}, nil
 }
 
-// TestOneVerdictUpToTheFirstThatStays: of a log of five segments the third of which is denied, three
-// are asked about, each once, and those behind it not at all.
+// TestOneVerdictUpToTheFirstThatStays: of a log of five segments the third of which is denied,
+// three are asked about, each once, and those behind it not at all.
 func TestOneVerdictUpToTheFirstThatStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
