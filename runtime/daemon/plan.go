@@ -139,8 +139,8 @@ func waits(id tier.LogID, a tier.Action, r tier.Range, why tier.Reason) api.Plan
 }
 
 func total(p *api.Plan, table string, a tier.Action, segments, bytes int64) {
-	for i := range p.Totals {
-		if t := &p.Totals[i]; t.Table == table && t.Action == a {
+	for i := len(p.Totals) - 1; i >= 0 && p.Totals[i].Table == table; i-- { // logs come by table
+		if t := &p.Totals[i]; t.Action == a {
 			t.Segments += segments
 			t.Bytes += bytes
 			return

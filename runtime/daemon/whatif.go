@@ -141,16 +141,16 @@ func deletion(id tier.LogID, a exec.Planned, why []tier.Reason) api.PlannedDelet
 	return x
 }
 
-// difference finds the entry of table and action, or makes it.
+// difference finds the entry of table and action, or makes it. Logs come by table, so that it is
+// one of the last.
 func (c *comparison) difference(table string, a tier.Action) *api.PlannedDifference {
-	i := slices.IndexFunc(c.Differences, func(d api.PlannedDifference) bool {
-		return d.Table == table && d.Action == a
-	})
-	if i < 0 {
-		i = len(c.Differences)
-		c.Differences = append(c.Differences, api.PlannedDifference{Table: table, Action: a})
+	for i := len(c.Differences) - 1; i >= 0 && c.Differences[i].Table == table; i-- {
+		if c.Differences[i].Action == a {
+			return &c.Differences[i]
+		}
 	}
-	return &c.Differences[i]
+	c.Differences = append(c.Differences, api.PlannedDifference{Table: table, Action: a})
+	return &c.Differences[len(c.Differences)-1]
 }
 
 // blame counts a segment at each rule that decides about it.
