@@ -102,14 +102,14 @@ expire_remote contains reason if {
 # METADATA
 # title: Out of the log
 # description: |
-#   A copy that has left the log, by whichever limit, is of no use any more: its objects go, once
-#   readers have had their grace, which is for the guard to know.
+#   A copy that has left the log, by whichever limit or cause, is of no use any more: its objects
+#   go, once readers have had their grace, which is for the guard to know.
 # custom:
 #   code: out-of-log
 expire_remote contains reason if {
 	input.action == "delete_remote"
-	input.segment.next <= input.log.log_start
-	reason := sprintf("the log begins at %d", [input.log.log_start])
+	input.segment.out_of_log
+	reason := sprintf("it is no longer part of the log, which begins at %d", [input.log.log_start])
 }
 
 # METADATA

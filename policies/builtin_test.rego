@@ -135,13 +135,14 @@ test_remote_bytes if {
 test_what_left_the_log_goes if {
 	count(builtin.expire_remote) == 1 with input as changed({
 		"/action": "delete_remote",
-		"/log/log_start": base.segment.next,
+		"/segment/out_of_log": true,
 	})
 	count(builtin.expire_remote) == 0 with input as changed({
 		"/action": "delete_remote",
-		"/log/log_start": base.segment.next - 1,
+		"/segment/out_of_log": false,
 	})
-	count(builtin.expire) == 0 with input as changed({"/log/log_start": base.segment.next})
+	count(builtin.expire_remote) == 0 with input as changed({"/action": "delete_remote"})
+	count(builtin.expire) == 0 with input as changed({"/segment/out_of_log": true})
 }
 
 test_remote_limits_do_not_touch_local_segments if {

@@ -107,6 +107,8 @@ func segmentTerm(f *gate.Facts) *ast.Term {
 		field("age_ns", num(age)),
 		field("age_source", word(source)),
 		field("verified", ast.InternedTerm(s.Verified)),
+		field("out_of_log", ast.InternedTerm(!f.Safety.Remote.Logical &&
+			f.Safety.Remote.OutOfLog == tier.Yes)),
 		field("ordinal_from_newest", num(s.OrdinalFromNewest)),
 	}
 	fields = optional(fields, "max_timestamp_ns", s.MaxTime != 0, int64(s.MaxTime))

@@ -127,6 +127,9 @@ func apply(f *gate.Facts, key, value string) error {
 		f.Table.LocalTTL = span
 	case "copied":
 		f.Log.Copied = tier.Offset(n)
+	case "out-of-log":
+		f.Safety.Remote.OutOfLog = tier.Yes
+		f.Safety.Remote.Logical = value == "not-yet"
 	case "local-segments":
 		f.Table.LocalSegments = tier.Limit{Set: true, Value: n}
 	case "bytes":
