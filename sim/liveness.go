@@ -28,7 +28,7 @@ func (o *Oracle) Quiet() {
 		known := ledger.log(l.id)
 		if t := ledger.table(l.id.Table); t.State == tier.Enabled {
 			o.noGap(l, files, known, true)
-			o.eligible(l, files, store)
+			o.eligible(l, files, known, store)
 		}
 		o.expired(l, files, ledger)
 		o.settled(l, files, known, store)
@@ -41,12 +41,12 @@ func (o *Oracle) Quiet() {
 
 // eligible (L1): every closed segment that is on disk is in the store as it is on disk. A file that
 // is left without the one with the records belongs to no segment.
-func (o *Oracle) eligible(l *logRecord, files []file, store *storeTruth) {
+func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog, store *storeTruth) {
 	records := liveRecords(files)
 	for _, x := range files {
 		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
 		segment := slices.ContainsFunc(records, func(r file) bool { return r.base == x.base })
-		if !closed || !segment {
+		if !closed || !segment || known.wasExpired(l, x.base) {
 			continue
 		}
 		if missing := store.proves(x.fileName, x.data); missing != "" {
@@ -54,6 +54,19 @@ func (o *Oracle) eligible(l *logRecord, files []file, store *storeTruth) {
 				missing)
 		}
 	}
+}
+
+// wasExpired reports whether the segment left the log by its TTL, and its copy the store, before the
+// file was seen again, as after a mount that was lost for so long. Such a file is neither copied
+// anew nor deleted.
+func (l *ledgerLog) wasExpired(r *logRecord, base tier.Offset) bool {
+	s := r.segment(base)
+	if l == nil || s == nil || !l.state.Expired.Covers(s.Range) {
+		return false
+	}
+	return !slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
+		return f.Add != nil && f.Add.Content.Range.Base == base
+	})
 }
 
 // expired (L2): no limit of the table is over for the oldest segment, or something speaks against
@@ -73,6 +86,9 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 	table.LocalTTL = max(table.LocalTTL, 0)
 	if young && table.LocalTTL > 0 && !table.LocalSegments.Set && !table.LocalBytes.Set {
 		return
+	}
+	if known := ledger.log(l.id); known.wasExpired(l, oldest.base) {
+		return // nothing shows any more that it is the file that was copied
 	}
 	if o.over(table, oldest.fileName, files) {
 		o.violate(ExpiredDeleted, "segment %d of %s may go and is still on disk", oldest.base, l.id)

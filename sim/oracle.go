@@ -36,6 +36,7 @@ const (
 type Violation struct {
 	Property Property
 	Text     string
+	Segment  string // table/name@offset; "" where it is of no single segment
 }
 
 // String puts the property first.
@@ -61,6 +62,7 @@ type Oracle struct {
 	epochs     map[tier.LogID]tier.TierEpoch // for monotone
 	strays     []string
 	onRecord   map[tier.AttemptID]bool // attempts that ever were
+	served     map[tier.AttemptID]bool // whose copies were ever part of their log
 	objections map[uint64]string       // to the deletion of a file, by inode, when it was taken
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
@@ -107,7 +109,7 @@ type deletion struct {
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
-		onRecord: map[tier.AttemptID]bool{}, objections: map[uint64]string{},
+		onRecord: map[tier.AttemptID]bool{}, served: map[tier.AttemptID]bool{}, objections: map[uint64]string{},
 		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}}
 	return w.oracle
@@ -117,7 +119,7 @@ func (w *World) Observe() *Oracle {
 func (o *Oracle) Violations() []Violation { return o.violations }
 
 func (o *Oracle) violate(p Property, format string, args ...any) {
-	o.violations = append(o.violations, Violation{p, fmt.Sprintf(format, args...)})
+	o.violations = append(o.violations, Violation{p, fmt.Sprintf(format, args...), ""})
 }
 
 func (o *Oracle) record(id tier.LogID) *logRecord {
@@ -260,7 +262,7 @@ func (o *Oracle) rest() {
 	}
 	store := o.w.storeNow(ledger.id)
 	for i := range ledger.logs {
-		o.note(&ledger.logs[i])
+		o.note(&ledger.logs[i], ledger.table(ledger.logs[i].state.Log.Table))
 	}
 	o.named(ledger, store)
 	o.behind(ledger)

@@ -334,8 +334,13 @@ func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 	}
 }
 
-// note remembers the attempts that are on record.
-func (o *Oracle) note(l *ledgerLog) {
+// note remembers the attempts that are on record, and those whose copies count.
+func (o *Oracle) note(l *ledgerLog, t tier.TableState) {
+	for _, f := range l.facts {
+		if f.Add != nil && l.counts(f.Add, t) {
+			o.served[f.Add.Attempt] = true
+		}
+	}
 	for _, a := range l.attempts {
 		o.onRecord[a.ID] = true
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -33,19 +34,37 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	}
 	table, governed := o.w.Config.Tables(id.Table)
 	for _, s := range o.record(id).segments {
-		if s.removed || s.Next > l.state.LogStart || s.Base < before || o.Policies {
+		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before || o.Policies {
 			continue
 		}
-		old := governed && table.TTL > 0
-		for _, f := range s.files {
-			v := f.versions[len(f.versions)-1]
-			old = old && o.w.Now.Sub(v.at) > table.TTL
-		}
-		if !old && !table.Bytes.Set {
+		at, copied := o.copiedAt(l, s)
+		old := governed && table.TTL > 0 && o.w.Now.Sub(at) > table.TTL
+		if copied && !old && !table.Bytes.Set {
 			o.violate(MinimumAge, "the start of %s moved to %d over segment %d, which is younger than "+
 				"table.log.ttl of %s", id, l.state.LogStart, s.Base, table.TTL)
 		}
 	}
+}
+
+// copiedAt is when the records were first written of which the log has a copy; the newest, where it
+// has several. What was never in the log's copies does not leave it by their expiry.
+func (o *Oracle) copiedAt(l *ledgerLog, s *segmentRecord) (at tier.Time, copied bool) {
+	for _, f := range l.facts {
+		if f.Add == nil || f.Add.Content.Range.Base != s.Base || !o.served[f.Add.Attempt] {
+			continue
+		}
+		for _, file := range s.files {
+			if _, records := baseOf(file.name); !records {
+				continue
+			}
+			for _, v := range file.versions {
+				if tier.SHA256(sha256.Sum256(v.data)) == f.Add.Content.Files[0].SHA256 {
+					at, copied = max(at, v.at), true
+				}
+			}
+		}
+	}
+	return at, copied
 }
 
 // removes judges the removal of one object from the store: of a copy that left its log, in ledger
@@ -91,8 +110,8 @@ func (o *Oracle) removes(key string) {
 // had the grace to finish.
 func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.TableState,
 	store *storeTruth) {
-	if c.Epoch < l.state.Fresh {
-		return
+	if c.Epoch < l.state.Fresh || !o.served[c.Attempt] {
+		return // no reader was ever sent there
 	}
 	grace := tier.Time(o.w.Config.Grace)
 	for _, m := range l.state.Moves {

@@ -43,6 +43,10 @@ type Config struct {
 	Next      logdir.Next
 	Grace     time.Duration
 	OrphanAge time.Duration
+	// Extern gives the user's facts, as exec.Generation has it. It may be nil: there are none.
+	Extern func(now tier.Time) (known map[string]any, unknown []tier.UnknownFact)
+	// Node describes the machine. The zero value is one without a disk.
+	Node gate.NodeFacts
 }
 
 // World is everything outside the process, and the process.
@@ -62,6 +66,9 @@ type World struct {
 	// Watch decides about each operation of the process. It may be nil, and must not use the
 	// ledger's medium.
 	Watch func(Point) Fate
+	// Asked is told of each question that the gate puts to the policies, with their answer. It may
+	// be nil.
+	Asked func(*gate.Facts, rego.Evaluation, error)
 
 	attempts   uint64
 	generation uint64
@@ -233,13 +240,32 @@ func (w *World) newAttempt() tier.AttemptID {
 
 func (w *World) execGeneration() *exec.Generation {
 	c := &w.Config
-	return &exec.Generation{Table: c.Tables, Gate: gate.New(c.Policies), Brake: c.Brake,
+	node := c.Node
+	node.Name = "sim"
+	return &exec.Generation{Table: c.Tables, Gate: gate.New(asked{w, c.Policies}), Brake: c.Brake,
 		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
 		Paused: w.pause,
 		Input:  rego.InputJSON,
 		Clocks: w.clocks,
 		Grace:  tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
-		Node: func() gate.NodeFacts { return gate.NodeFacts{Name: "sim"} }}
+		Extern: c.Extern,
+		Node:   func() gate.NodeFacts { return node }}
+}
+
+// asked lets the world see what the policies are asked, and what they say.
+type asked struct {
+	w   *World
+	set *rego.Set
+}
+
+// Decide implements gate.Policies.
+func (a asked) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
+	if a.w.Asked == nil {
+		return a.set.Decide(ctx, f)
+	}
+	e, err := a.set.EvaluateFacts(ctx, f)
+	a.w.Asked(f, e, err)
+	return e.Decision, err
 }
 
 func (w *World) reconfigured() engine.Reconfigured {
@@ -251,8 +277,8 @@ func (w *World) reconfigured() engine.Reconfigured {
 		Workers:     c.Workers, Deleters: c.Workers, Brake: c.Brake,
 		Tolerance: tier.Time(c.Tolerance), AskAgain: tier.Time(c.AskAgain),
 		Backoff:    engine.Backoff{Min: tier.Time(time.Second), Max: tier.Time(time.Minute)},
-		ExpireRule: c.Policies.Expires(),
-		Removers:   c.Workers, Grace: tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
+		ExpireRule: c.Policies.Expires(), ExpireRemoteRule: c.Policies.ExpiresRemote(),
+		Removers: c.Workers, Grace: tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
 		SweepEvery: tier.Time(c.OrphanAge),
 	}}
 }

@@ -38,6 +38,15 @@ func (s *Set) Evaluate(ctx context.Context, in *Input) (Evaluation, error) {
 	return e, err
 }
 
+// EvaluateFacts is Evaluate on facts as Decide takes them.
+func (s *Set) EvaluateFacts(ctx context.Context, f *gate.Facts) (Evaluation, error) {
+	input, err := inputOf(f)
+	if err != nil {
+		return Evaluation{Decision: gate.Decision{Digest: s.digest}}, err
+	}
+	return s.Evaluate(ctx, &Input{value: input, action: f.Action, now: f.Now, unknown: f.Unknown})
+}
+
 // DecideInput is Evaluate without what is for people alone.
 func (s *Set) DecideInput(ctx context.Context, in *Input) (gate.Decision, error) {
 	d, _, _, err := s.decide(ctx, in)

@@ -126,6 +126,11 @@ type Rule struct {
 	Builtin bool
 }
 
+// Counts reports whether the rule is asked for the action.
+func (r Rule) Counts(a tier.Action) bool {
+	return answer{kind: r.Answer, builtin: r.Builtin}.counts(a)
+}
+
 // Rules lists the rules that may decide, the built-in ones first.
 func (s *Set) Rules() []Rule {
 	out := make([]Rule, len(s.rules))

@@ -494,7 +494,7 @@ func (e *Engine) fill() {
 func (e *Engine) startWanted(l *logIndex, t *tableIndex) {
 	if i := l.oldestRemote(); i >= 0 && !l.expiring && l.remoteKept == nil && !l.leaves(t) &&
 		t.state.State != tier.Disabling && e.finalStopped(t) == nil &&
-		e.remoteDue(l, t, &l.remote[i], l.remoteExtent().Bytes) <= e.now {
+		e.remoteDue(l, t, i, l.remoteExtent().Bytes) <= e.now {
 		e.startExpire(l, t)
 		return
 	}

@@ -106,7 +106,7 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 		}
 		l.remoteKept = nil
 	}
-	at := e.remoteDue(l, t, &l.remote[i], l.remoteExtent().Bytes)
+	at := e.remoteDue(l, t, i, l.remoteExtent().Bytes)
 	if at > e.now {
 		if at != never {
 			l.wake(at)
@@ -127,9 +127,19 @@ func (l *logIndex) oldestRemote() int {
 	return -1
 }
 
-// remoteDue is the earliest time at which some limit lets the remote segment go, when bytes are
-// what the log has from it on; never if none does. It mirrors the built-in policy, which decides.
-func (e *Engine) remoteDue(l *logIndex, t *tableIndex, r *tier.Remote, bytes int64) tier.Time {
+// remoteDue is the earliest time at which some limit lets the i-th remote segment go, and with it
+// those of the same base, which replaced it: a start that moves over one moves over all of them.
+// bytes are what the log has from it on; never is when no limit lets them go.
+func (e *Engine) remoteDue(l *logIndex, t *tableIndex, i int, bytes int64) tier.Time {
+	at := e.copyDue(t, &l.remote[i], bytes)
+	for i++; i < len(l.remote) && l.remote[i].Base == l.remote[i-1].Base; i++ {
+		at = max(at, e.copyDue(t, &l.remote[i], bytes))
+	}
+	return at
+}
+
+// copyDue is when some limit lets the one copy go. It mirrors the built-in policy, which decides.
+func (e *Engine) copyDue(t *tableIndex, r *tier.Remote, bytes int64) tier.Time {
 	cfg, _ := e.config(t)
 	if e.settings.ExpireRemoteRule {
 		return e.now
@@ -161,7 +171,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 			continue
 		}
 		if len(f.Segments) == deleteBatchMax || r.Next > l.state.Copied ||
-			e.remoteDue(l, t, r, bytes) > e.now {
+			e.remoteDue(l, t, i, bytes) > e.now {
 			break
 		}
 		after = after.Plus(1, r.Bytes)
@@ -171,6 +181,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 		bytes -= r.Bytes
 		f.Segments = append(f.Segments, RemoteCandidate{Remote: *r, Ordinal: int64(last - i)})
 	}
+	f.Segments = l.together(f.Segments)
 	if len(f.Segments) == 0 {
 		e.brake(l, t, braked, after)
 		return
@@ -180,6 +191,23 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 	f.ID = e.id()
 	e.emit(f)
 	e.evaluate(l)
+}
+
+// together leaves out the last candidates where another copy of their base is none: either all of
+// them leave the log or none.
+func (l *logIndex) together(list []RemoteCandidate) []RemoteCandidate {
+	if len(list) == 0 {
+		return list
+	}
+	end := list[len(list)-1].Remote
+	i, _ := slices.BinarySearchFunc(l.remote, end, compareRemote)
+	if i+1 == len(l.remote) || l.remote[i+1].Base != end.Base {
+		return list
+	}
+	for len(list) > 0 && list[len(list)-1].Base == end.Base {
+		list = list[:len(list)-1]
+	}
+	return list
 }
 
 // considerRemove proposes the removal of copies that are no longer part of the log, when the grace

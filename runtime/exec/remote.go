@@ -81,6 +81,7 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		Window: x.c.Ledger.Table(f.Log.Table).Window}
 	var kept *engine.KeptRemote
 	left := f.Remote
+	var passed []passedOver
 	for i, c := range f.Segments {
 		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, left)
 		if err != nil {
@@ -94,15 +95,19 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		if !v.Delete {
 			kept = &engine.KeptRemote{Position: c.Position, Range: c.Range, Reasons: v.Reasons,
 				Due: v.Due}
+			passed, kept.Position = before(passed, c)
 			if why != "" {
 				kept.Reasons = append(kept.Reasons, tier.Reason{Code: tier.CodeLedgerStale, Text: why})
 			}
 			break
 		}
-		m.Start = max(m.Start, c.Next)
-		m.Expired = m.Expired.Add(c.Range)
-		m.Window = facts.Safety.Window
+		m.Start, m.Window = max(m.Start, c.Next), facts.Safety.Window
+		passed = append(passed, passedOver{c.Remote, m.Start, m.Window})
 		left = without(left, c)
+	}
+	for _, p := range passed {
+		m.Start, m.Window = p.start, p.window
+		m.Expired = m.Expired.Add(p.Range)
 	}
 	if len(m.Expired) == 0 {
 		if kept == nil {
@@ -125,6 +130,24 @@ func without(all engine.Extent, c engine.RemoteCandidate) engine.Extent {
 	all.Segments = max(all.Segments-1, 0)
 	all.Bytes = max(all.Bytes-c.Bytes, 0)
 	return all
+}
+
+// passedOver is a copy that may leave the log, and what the move is with it and those before it.
+type passedOver struct {
+	tier.Remote
+	start  tier.Offset
+	window tier.BrakeWindow
+}
+
+// before takes back the copies of the same base as one that stays: a start that moves over them
+// would move over it too. first is the position of the first one that stays.
+func before(passed []passedOver, stays engine.RemoteCandidate) (left []passedOver,
+	first tier.Position) {
+	first = stays.Position
+	for n := len(passed); n > 0 && passed[n-1].Base == stays.Base; n-- {
+		first, passed = passed[n-1].Position, passed[:n-1]
+	}
+	return passed, first
 }
 
 // remoteFacts looks at what guard and policies may know of a remote segment. The error is one that

@@ -1,0 +1,336 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// act is one thing that a step can do.
+type act struct {
+	kind, name string
+	weight     int // among those of its kind
+	do         func()
+}
+
+// acts are all that may happen in the history, in a fixed order.
+func (h *play) acts() []act {
+	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
+		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
+		h.overlapActs(), h.factsActs())
+}
+
+func (h *play) log() tier.LogID {
+	names := h.p.logNames()
+	return h.p.Logs[choose.Pick(h.c, "log", names, nil)]
+}
+
+// segment chooses one that is on disk, and not the active one; ok is false if there is none.
+func (h *play) segment() (id tier.LogID, base tier.Offset, ok bool) {
+	id = h.log()
+	bases, err := h.w.Bases(id)
+	must(err)
+	if len(bases) < 2 {
+		return id, 0, false
+	}
+	return id, bases[choose.Number(h.c, "segment", 0, len(bases)-2)], true
+}
+
+func (h *play) ownerActs() []act {
+	return []act{
+		{kindOwner, "rolls", 8, func() {
+			id := h.log()
+			must(h.w.Append(id, choose.Number(h.c, "segments", 1, 3)))
+			h.line(LaneDisk, "%s rolls", id)
+		}},
+		{kindOwner, "writes a second file", 1, func() {
+			if id, base, ok := h.segment(); ok {
+				must(h.w.WriteCompanion(id, base, fmt.Appendf(nil, "%s %d", id, base)))
+			}
+		}},
+		{kindOwner, "removes a segment", 1, func() {
+			if id, base, ok := h.segment(); ok {
+				must(h.w.Remove(id, base))
+				h.line(LaneDisk, "%s loses its segment %d by its owner's hand", id, base)
+			}
+		}},
+		{kindOwner, "drops the head", 1, func() {
+			id := h.log()
+			bases, err := h.w.Bases(id)
+			must(err)
+			for i, n := 0, choose.Number(h.c, "segments", 1, 2); i < n && i < len(bases)-1; i++ {
+				must(h.w.Remove(id, bases[i]))
+				h.line(LaneDisk, "%s loses its segment %d by its owner's hand", id, bases[i])
+			}
+		}},
+		{kindOwner, "rewrites a segment", 2, func() {
+			if id, base, ok := h.segment(); ok {
+				h.w.Advance(time.Millisecond)
+				version := choose.Number(h.c, "version", 1, 3)
+				must(h.w.Write(id, base, Content(id, base, version)))
+				h.line(LaneDisk, "%s has version %d of its segment %d", id, version, base)
+			}
+		}},
+		{kindOwner, "appends to a closed segment", 1, func() {
+			if id, base, ok := h.segment(); ok {
+				h.w.Advance(time.Millisecond)
+				must(h.w.Grow(id, base, []byte("more\n")))
+				h.line(LaneDisk, "%s appends to its segment %d, which is closed", id, base)
+			}
+		}},
+		{kindOwner, "loses its mount", 1, func() { must(h.w.Vanish()) }},
+		{kindOwner, "has its mount", 2, func() { must(h.w.Return()) }},
+	}
+}
+
+func (h *play) processActs() []act {
+	return []act{
+		{kindProcess, "scans", 3, func() { h.alive(h.scan()) }},
+		{kindProcess, "performs one effect", 5, func() {
+			if n := len(h.w.Queued()); n > 0 {
+				h.alive(h.w.Perform(choose.Number(h.c, "effect", 0, n-1)))
+			}
+		}},
+		{kindProcess, "runs", 4, func() { h.alive(h.w.Run()) }},
+	}
+}
+
+func (h *play) scan() error {
+	_, err := h.w.Scan()
+	if err == nil {
+		h.w.step(engine.Tick{})
+	}
+	return err
+}
+
+func (h *play) timeActs() []act {
+	spans := h.p.spans()
+	names := make([]string, len(spans))
+	for i, s := range spans {
+		names[i] = s.name
+	}
+	wait := func() {
+		s := spans[choose.Pick(h.c, "time", names, nil)]
+		h.w.Advance(s.long + time.Second)
+		h.line(LaneClock, "%s passes", s.name)
+	}
+	return []act{
+		{kindTime, "passes", 2, wait},
+		{kindTime, "passes, and the process runs", 3, func() {
+			wait()
+			h.alive(h.w.Run())
+		}},
+	}
+}
+
+func (h *play) operatorActs() []act {
+	return []act{
+		{kindOperator, "pauses, or lets go on", 1, func() {
+			h.w.SetPaused(!h.w.Paused)
+			h.line(LanePolicy, "the pause file is there: %t", h.w.Paused)
+		}},
+		{kindOperator, "resumes a table", 2, func() { h.resume(h.log().Table) }},
+		{kindOperator, "reloads", 1, func() { _ = h.reload() }},
+	}
+}
+
+func (h *play) settingsActs() []act {
+	if !h.p.Unsettled {
+		return nil
+	}
+	minutes := func(label string) time.Duration {
+		i := choose.Pick(h.c, label, []string{"0", "1 minute", "1 hour", "10 hours"}, nil)
+		return []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[i]
+	}
+	limit := func(label string, most int) *tier.Limit {
+		n := int64(choose.Number(h.c, label, 0, most))
+		return &tier.Limit{Set: n > 0, Value: n}
+	}
+	return []act{
+		{kindSettings, "change table.log.local-ttl", 2, func() {
+			d := minutes("table.log.local-ttl")
+			h.over.localTTL = &d
+			_ = h.reload()
+		}},
+		{kindSettings, "change table.log.tiered.local-segments", 1, func() {
+			h.over.localSegments = limit("table.log.tiered.local-segments", 3)
+			_ = h.reload()
+		}},
+		{kindSettings, "change table.log.local-bytes", 1, func() {
+			h.over.localBytes = limit("table.log.local-bytes", 60)
+			_ = h.reload()
+		}},
+		{kindSettings, "change the policies", 2, func() { h.setHold(!h.hold) }},
+		{kindSettings, "change the brake", 1, func() {
+			h.w.Config.Brake.MaxSegments = int64(choose.Number(h.c, "max_delete_segments", 1, 4))
+			_ = h.reload()
+		}},
+		{kindSettings, "forbid local deletion", 1, func() {
+			h.w.Config.Delete = tier.LocalDeleteNever
+			_ = h.reload()
+			h.crashed() // the way to delete is the source's, and read once
+		}},
+	}
+}
+
+func (h *play) setHold(hold bool) {
+	h.hold = hold
+	h.w.Config.Policies = h.p.Config.Policies
+	if hold {
+		h.w.Config.Policies = h.p.held
+	}
+	h.line(LanePolicy, "a policy denies everything: %t", hold)
+	_ = h.reload()
+}
+
+func (h *play) clockActs() []act {
+	return []act{
+		{kindClock, "goes back", 2, func() {
+			s := choose.Number(h.c, "seconds", 1, 5000)
+			h.situationsClockBack()
+			h.w.Advance(-time.Duration(s) * time.Second)
+			h.line(LaneClock, "goes back by %d seconds", s)
+		}},
+		{kindClock, "leaps", 1, func() {
+			h.w.Advance(100 * time.Hour)
+			h.line(LaneClock, "leaps by 100 hours")
+		}},
+	}
+}
+
+func (h *play) diskActs() []act {
+	return []act{
+		{kindDisk, "will fail", 1, func() {
+			h.disk = choose.Number(h.c, "operations before", 1, 25)
+			h.fate = Fail
+			if choose.Yes(h.c, "after it took effect") {
+				h.fate = FailAfter
+			}
+		}},
+	}
+}
+
+func (h *play) stopActs() []act {
+	later := func() {
+		h.disk = choose.Number(h.c, "operations before", 1, 40)
+		h.fate = StopBefore
+		if choose.Yes(h.c, "after the operation") {
+			h.fate = StopAfter
+		}
+	}
+	return []act{
+		{kindStop, "now", 1, func() { h.crashed() }},
+		{kindStop, "later", 3, later},
+		{kindStop, "in the recovery", 1, func() {
+			h.inRecovery = later
+			h.crashed()
+		}},
+	}
+}
+
+// overlapActs let something happen in the middle of an effect, while it asks the store: as workers
+// do, and as callers do that wait no more.
+func (h *play) overlapActs() []act {
+	arm := func(meet func()) func() {
+		return func() {
+			h.inside = choose.Number(h.c, "calls of the store before", 1, 12)
+			h.meet = meet
+		}
+	}
+	// What ends the process in the middle is found when the effect around it has ended.
+	return []act{
+		{kindOverlap, "with its owner", 2, h.ownerBetween},
+		{kindOverlap, "with a scan", 1, arm(func() { _ = h.scan() })},
+		{kindOverlap, "with a run", 1, arm(func() { _ = h.w.Run() })},
+		{kindOverlap, "and is given up", 1, arm(func() { h.w.GiveUp() })},
+		{kindOverlap, "and is given up, and looked at", 1, arm(func() {
+			h.w.GiveUp()
+			h.w.Advance(time.Minute)
+			_ = h.w.Run()
+		})},
+		{kindOverlap, "with another effect", 1, arm(func() {
+			if len(h.w.Queued()) > 0 {
+				_ = h.w.Perform(0)
+			}
+		})},
+	}
+}
+
+func (h *play) ownerBetween() {
+	id, i := h.log(), choose.Number(h.c, "segment", 0, 3)
+	version := choose.Number(h.c, "version; 0 for one more segment", 0, 3)
+	h.aside = choose.Number(h.c, "operations before", 1, 40)
+	h.deed = func() {
+		bases, err := h.w.Bases(id)
+		must(err)
+		h.w.Advance(time.Millisecond)
+		if version == 0 {
+			must(h.w.Append(id, 1))
+		} else if i < len(bases)-1 {
+			must(h.w.Write(id, bases[i], Content(id, bases[i], version)))
+		}
+		h.line(LaneDisk, "its owner comes in between: %s", id)
+	}
+}
+
+func (h *play) factsActs() []act {
+	var out []act
+	if h.p.UserPolicies {
+		out = append(out, act{kindFacts, "the disk fills, or empties", 2, func() {
+			free := []int64{90, 50, 5}[choose.Number(h.c, "per cent free; 90, 50 or 5", 0, 2)]
+			h.setDisk(free)
+			_ = h.reload()
+			h.line(LanePolicy, "the disk has %d %% free", free)
+		}})
+	}
+	names := h.p.factNames()
+	if len(names) > 0 {
+		out = append(out, act{kindFacts, "one is not known, or known again", 2, func() {
+			name := names[choose.Pick(h.c, "fact", names, nil)]
+			h.unknown[name] = !h.unknown[name]
+			h.w.step(h.w.reconfigured())
+			h.line(LanePolicy, "the fact %s is known: %t", name, !h.unknown[name])
+		}})
+	}
+	return out
+}
+
+func (h *play) storeActs() []act {
+	arm := func(faults []storeFault) func() {
+		names := make([]string, len(faults))
+		for i, f := range faults {
+			names[i] = string(f.kind) + " " + f.name
+		}
+		return func() {
+			f := faults[choose.Pick(h.c, "fault", names, nil)]
+			f.key = choose.Among(h.c, "of", []string{"", ".log", "manifest"})
+			h.store = append(h.store, f)
+		}
+	}
+	return []act{
+		{kindStore, "fails an upload", 3, arm(uploadFaults)},
+		{kindStore, "fails a read", 3, arm(readFaults)},
+		{kindStore, "fails a deletion", 1, arm(deleteFaults)},
+		{kindStore, "lags with its listings", 1, arm(listFaults)},
+		{kindStore, "lands what is late", 3, func() {
+			if late := h.w.Bucket.Late(); len(late) > 0 {
+				i := choose.Number(h.c, "late upload", 0, len(late)-1)
+				h.situationsLate(late[i].Key)
+				must(h.w.Bucket.Land(context.Background(), i))
+				h.line(LaneStore, "lands late: %s", late[i].Key)
+			}
+		}},
+		{kindStore, "answers 429 and 503 from now on", 1, func() { h.storm = true }},
+		{kindStore, "works again", 2, func() { h.store, h.storm = nil, false }},
+	}
+}
+
+func (a *storeFault) fits(op fault.Op) bool {
+	return a.kind == op.Kind && contains(op.Key, a.key)
+}

@@ -1,0 +1,89 @@
+package choose
+
+import "strconv"
+
+// Step is the label of the choices that begin a step.
+const Step = "step"
+
+// Chooser makes choices. It is not safe for concurrent use.
+type Chooser interface {
+	// Choose gives an outcome of [0, n); n is at least 1.
+	Choose(label string, n int) int
+}
+
+// picker is a Chooser that wants to know the outcomes' names, or how likely they shall be.
+type picker interface {
+	Pick(label string, names []string, weights []int) int
+}
+
+// Pick chooses among outcomes with names. weights say how likely chance shall make each, and mean
+// nothing to other choosers; nil makes them equally likely.
+func Pick(c Chooser, label string, names []string, weights []int) int {
+	if p, ok := c.(picker); ok {
+		return p.Pick(label, names, weights)
+	}
+	return c.Choose(label, len(names))
+}
+
+// Among chooses one of the options, which are named by their own text.
+func Among[T interface{ ~string }](c Chooser, label string, options []T) T {
+	names := make([]string, len(options))
+	for i, o := range options {
+		names[i] = string(o)
+	}
+	return options[Pick(c, label, names, nil)]
+}
+
+// Number chooses one of [from, to].
+func Number(c Chooser, label string, from, to int) int {
+	return from + c.Choose(label, to-from+1)
+}
+
+// Yes chooses between no, which is the simpler one, and yes.
+func Yes(c Chooser, label string) bool { return c.Choose(label, 2) == 1 }
+
+// Choice is one that was made.
+type Choice struct {
+	Label string `json:"label"`
+	Of    int    `json:"of"`
+	Pick  int    `json:"pick"`
+	Name  string `json:"name,omitempty"`
+}
+
+// String is the choice in words.
+func (c Choice) String() string {
+	if c.Name != "" {
+		return c.Label + ": " + c.Name
+	}
+	return c.Label + ": " + strconv.Itoa(c.Pick) + " of " + strconv.Itoa(c.Of)
+}
+
+// Recorder writes down what another chooser chooses.
+type Recorder struct {
+	Chooser
+	Made []Choice
+}
+
+// Choose implements Chooser.
+func (r *Recorder) Choose(label string, n int) int {
+	pick := r.Chooser.Choose(label, n)
+	r.Made = append(r.Made, Choice{Label: label, Of: n, Pick: pick})
+	return pick
+}
+
+// Pick chooses among names.
+func (r *Recorder) Pick(label string, names []string, weights []int) int {
+	pick := Pick(r.Chooser, label, names, weights)
+	r.Made = append(r.Made, Choice{Label: label, Of: len(names), Pick: pick, Name: names[pick]})
+	return pick
+}
+
+// Rate hands on the other chooser's rates; without any, the second of the levels.
+func (r *Recorder) Rate(kind string, levels ...int) int {
+	if by, ok := r.Chooser.(interface {
+		Rate(kind string, levels ...int) int
+	}); ok {
+		return by.Rate(kind, levels...)
+	}
+	return levels[min(1, len(levels)-1)]
+}

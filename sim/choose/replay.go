@@ -1,0 +1,124 @@
+package choose
+
+import "fmt"
+
+// Replay makes the choices of a list, and insists that they are the ones it is asked for. Where they
+// are not, or where the list is at its end, it panics with a *Mismatch, which Catch turns into an
+// error.
+type Replay struct {
+	choices []Choice
+	at      int
+}
+
+// NewReplay returns a chooser of the choices.
+func NewReplay(choices []Choice) *Replay { return &Replay{choices: choices} }
+
+// Mismatch is a choice of a list that is not the one that a run asks for.
+type Mismatch struct {
+	Number int // of the choice, from 1
+	Text   string
+}
+
+// Error implements error.
+func (m *Mismatch) Error() string { return fmt.Sprintf("choice %d: %s", m.Number, m.Text) }
+
+// Catch runs what may meet a mismatch.
+func Catch(run func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			m, ok := r.(*Mismatch)
+			if !ok {
+				panic(r)
+			}
+			err = m
+		}
+	}()
+	run()
+	return nil
+}
+
+func (r *Replay) wrong(format string, args ...any) {
+	panic(&Mismatch{r.at + 1, fmt.Sprintf(format, args...)})
+}
+
+func (r *Replay) next(label string, n int) Choice {
+	if r.at == len(r.choices) {
+		if label == Step {
+			return Choice{Label: Step, Of: n} // it ends here
+		}
+		r.wrong("the scenario ends, and the history asks for %q", label)
+	}
+	c := r.choices[r.at]
+	switch {
+	case c.Label != label:
+		r.wrong("the scenario has %q, and the history asks for %q", c.Label, label)
+	case c.Of != n:
+		r.wrong("%q has %d outcomes in the scenario and %d in the history", label, c.Of, n)
+	}
+	return c
+}
+
+// Choose implements Chooser.
+func (r *Replay) Choose(label string, n int) int {
+	c := r.next(label, n)
+	r.at++
+	return c.Pick
+}
+
+// Pick chooses among names. The outcome of that name is chosen, wherever it stands among them.
+func (r *Replay) Pick(label string, names []string, _ []int) int {
+	if r.at < len(r.choices) && r.choices[r.at].Label == label {
+		for i, name := range names {
+			if name == r.choices[r.at].Name {
+				r.at++
+				return i
+			}
+		}
+		r.wrong("%q has no outcome %q", label, r.choices[r.at].Name)
+	}
+	c := r.next(label, len(names))
+	r.at++
+	return c.Pick
+}
+
+// Loose makes the choices of a list as far as they fit: in each step those with the right label, in
+// order, and outcome 0 where there is none. It is for shrinking, where a list has lost some of
+// what it was made for.
+type Loose struct {
+	steps [][]Choice // the first one is what comes before all steps
+	step  int
+	at    int
+}
+
+// NewLoose returns a chooser of the choices.
+func NewLoose(choices []Choice) *Loose { return &Loose{steps: Steps(choices)} }
+
+// Steps cuts choices into what comes before all steps, and the steps.
+func Steps(choices []Choice) [][]Choice {
+	out := [][]Choice{nil}
+	for _, c := range choices {
+		if c.Label == Step {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], c)
+	}
+	return out
+}
+
+// Choose implements Chooser.
+func (l *Loose) Choose(label string, n int) int {
+	if label == Step {
+		l.step, l.at = l.step+1, 0
+	}
+	if l.step >= len(l.steps) {
+		return 0
+	}
+	choices := l.steps[l.step]
+	for i := l.at; i < len(choices); i++ {
+		if choices[i].Label == label {
+			l.at = i + 1
+			return min(choices[i].Pick, n-1)
+		}
+	}
+	return 0
+}

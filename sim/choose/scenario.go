@@ -1,0 +1,112 @@
+package choose
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The scenario file's own name and version.
+const (
+	scenarioFormat  = "tiersim scenario"
+	scenarioVersion = 1
+)
+
+// choicesMax bounds a scenario.
+const choicesMax = 1 << 20
+
+// Scenario is a history to be replayed; the package's comment has its file.
+type Scenario struct {
+	Seed     string   `json:"seed,omitempty"`
+	Property string   `json:"property,omitempty"`
+	Segment  string   `json:"segment,omitempty"`
+	Digest   string   `json:"digest,omitempty"`
+	Choices  []Choice `json:"choices"`
+}
+
+type scenarioFile struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Scenario
+}
+
+// Encode writes the scenario, one choice a line.
+func (s *Scenario) Encode() []byte {
+	head, err := json.Marshal(scenarioFile{scenarioFormat, scenarioVersion, Scenario{Seed: s.Seed,
+		Property: s.Property, Segment: s.Segment, Digest: s.Digest}})
+	if err != nil {
+		panic(fmt.Sprintf("choose: encode a scenario: %v", err)) // texts and numbers alone
+	}
+	var b bytes.Buffer
+	b.Write(bytes.TrimSuffix(head, []byte("null}")))
+	b.WriteByte('[')
+	for i, c := range s.Choices {
+		line, err := json.Marshal(c)
+		if err != nil {
+			panic(fmt.Sprintf("choose: encode a choice: %v", err))
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n ")
+		b.Write(line)
+	}
+	b.WriteString("\n]}\n")
+	return b.Bytes()
+}
+
+// Decode reads a scenario. Whatever is not one whole scenario of this version is an error.
+func Decode(text []byte) (*Scenario, error) {
+	var head struct {
+		Format  string
+		Version int
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("no whole JSON object: %w%s", err, lineOf(text, err))
+	}
+	switch {
+	case head.Format != scenarioFormat:
+		return nil, fmt.Errorf("format is %q: want %q", head.Format, scenarioFormat)
+	case head.Version != scenarioVersion:
+		return nil, fmt.Errorf("version is %d: this tiersim reads version %d", head.Version,
+			scenarioVersion)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var f scenarioFile
+	if err := decoder.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%w%s", err, lineOf(text, err))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the scenario")
+	}
+	if len(f.Choices) == 0 || len(f.Choices) > choicesMax {
+		return nil, fmt.Errorf("%d choices: want 1 to %d", len(f.Choices), choicesMax)
+	}
+	for i, c := range f.Choices {
+		if c.Label == "" || c.Of < 1 || c.Pick < 0 || c.Pick >= c.Of {
+			return nil, fmt.Errorf("choice %d: %q picks %d of %d: want a label, and a pick below of",
+				i+1, c.Label, c.Pick, c.Of)
+		}
+	}
+	return &f.Scenario, nil
+}
+
+// lineOf says in which line a JSON error is, where that is known.
+func lineOf(text []byte, err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	offset := int64(-1)
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &kind):
+		offset = kind.Offset
+	}
+	if offset < 0 || offset > int64(len(text)) {
+		return ""
+	}
+	return fmt.Sprintf(" (line %d)", 1+bytes.Count(text[:offset], []byte("\n")))
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// Failure is a history that broke a promise, and what replays it.
+type Failure struct {
+	Seed     uint64
+	Scenario *choose.Scenario
+	Outcome  *Outcome // of the scenario, with its trace
+}
+
+// Find makes the history of a seed. The failure is nil where every promise was kept.
+func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
+	r := &choose.Recorder{Chooser: choose.NewRandom(seed)}
+	out := p.Run(r, Options{})
+	if out.Violation == nil {
+		return out, nil
+	}
+	s := &choose.Scenario{Seed: fmt.Sprint(seed), Property: string(out.Violation.Property),
+		Segment: out.Violation.Segment, Digest: p.Digest, Choices: r.Made}
+	return out, &Failure{Seed: seed, Scenario: s, Outcome: out}
+}
+
+// Shrink makes a failure smaller: the history that it then is breaks the same promise in fewer
+// steps. runsMax bounds how many histories that may take. The outcome has its trace.
+func (p *Project) Shrink(f *Failure, runsMax int) *Failure {
+	want := f.Outcome.Violation.Property
+	made := choose.Shrink(f.Scenario.Choices, runsMax,
+		func(choices []choose.Choice) ([]choose.Choice, bool) {
+			r := &choose.Recorder{Chooser: choose.NewLoose(choices)}
+			out := p.Run(r, Options{})
+			return r.Made, out.Violation != nil && out.Violation.Property == want
+		})
+	s := *f.Scenario
+	s.Choices = made
+	out, err := p.Replay(&s)
+	must(err) // it was recorded from this very project
+	s.Segment = out.Violation.Segment
+	return &Failure{Seed: f.Seed, Scenario: &s, Outcome: out}
+}
+
+// Replay makes the history of a scenario, with its trace. The error is a *choose.Mismatch.
+func (p *Project) Replay(s *choose.Scenario) (out *Outcome, err error) {
+	err = choose.Catch(func() {
+		out = p.Run(choose.NewReplay(s.Choices), Options{Trace: true})
+	})
+	return out, err
+}

@@ -1,0 +1,495 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// historyStepsMax bounds a history whose chooser never ends it.
+const historyStepsMax = 2_000
+
+// Outcome is what a history came to.
+type Outcome struct {
+	// Violation is the first promise that was broken; nil where none was.
+	Violation *Violation
+	// Hash is over every operation with its fate, every effect, answer and choice of the process:
+	// two runs of the same choices are the same run exactly if their hashes are.
+	Hash uint64
+	// Faultless is set where the history was drawn without faults.
+	Faultless  bool
+	Steps      int
+	Operations int           // of the process on disk, store and ledger
+	Effects    int           // performed
+	Crashes    int           // of process or machine
+	Decisions  int           // of the policies
+	Deletions  int           // of local segments
+	Simulated  time.Duration // that passed before everything healed
+	// Met counts the situations of Situations, in its order.
+	Met [situationsMax]int
+	// Rules says of each rule of the policies, by its number in rego.Set.Rules, whether it gave a
+	// reason and whether it was asked and gave none.
+	Rules []RuleSeen
+	Trace []Line // only where Options.Trace
+}
+
+// RuleSeen says how a rule was seen.
+type RuleSeen struct{ True, False int }
+
+// Line is one thing that happened, for people.
+type Line struct {
+	Step int       // from 1; 0 is what comes before
+	At   tier.Time // by the machine's clock
+	Lane Lane
+	Text string
+}
+
+// Lane says where something happened.
+type Lane string
+
+// The lanes, in the order in which reports show them.
+const (
+	LaneStep   Lane = "step"
+	LaneClock  Lane = "clock"
+	LaneDisk   Lane = "disk"
+	LaneStore  Lane = "store"
+	LaneLedger Lane = "ledger"
+	LaneCopied Lane = "copied offset"
+	LanePolicy Lane = "policy"
+	LaneCrash  Lane = "crash"
+	LaneOracle Lane = "oracle"
+)
+
+// Lanes are all lanes.
+func Lanes() []Lane {
+	return []Lane{LaneStep, LaneClock, LaneDisk, LaneStore, LaneLedger, LaneCopied, LanePolicy,
+		LaneCrash, LaneOracle}
+}
+
+// Options are how a history is run.
+type Options struct {
+	Trace bool // keep the lines
+	// Ended is asked after each step whether the history ends there; nil is never. The argument
+	// identifies the state of the world.
+	Ended func(state uint64) bool
+}
+
+// play is one history that is being made.
+type play struct {
+	p    *Project
+	c    choose.Chooser
+	w    *World
+	o    *Oracle
+	out  *Outcome
+	opts Options
+	hash hash.Hash64
+	rate rates
+
+	over    overrides
+	hold    bool            // a policy denies everything
+	store   []storeFault    // faults of the store that wait for their call
+	storm   bool            // every call of the store fails
+	disk    int             // points until the next fault of disk or ledger; 0 for none
+	fate    Fate            // of it
+	hit     Point           // the last point that was hit
+	inside  int             // calls of the store until something happens in the middle of one
+	meet    func()          // what then happens
+	aside   int             // points until the owner comes in between; 0 for never
+	deed    func()          // what it then does
+	unknown map[string]bool // facts that are not known now
+	recent  []Point         // of the effect under way
+	effect  engine.Effect   // under way; nil for none
+	began   tier.Time
+	start   bool // a process is starting
+	fired   bool // a fault of disk or ledger happened in it
+	// inRecovery arms what happens while the next process starts; nil for nothing.
+	inRecovery func()
+}
+
+// storeFault is one of the store that happens at the next call that fits.
+type storeFault struct {
+	kind   fault.OpKind
+	key    string
+	name   string
+	effect fault.Effect
+}
+
+// overrides are the settings of all tables that a history changed.
+type overrides struct {
+	ttl, localTTL             *time.Duration
+	localSegments, localBytes *tier.Limit
+	tiering                   *bool
+	disable                   *tier.DisablePolicy
+}
+
+func (o *overrides) apply(t tier.Table) tier.Table {
+	set(&t.TTL, o.ttl)
+	set(&t.LocalTTL, o.localTTL)
+	set(&t.LocalSegments, o.localSegments)
+	set(&t.LocalBytes, o.localBytes)
+	set(&t.Tiering, o.tiering)
+	set(&t.DisablePolicy, o.disable)
+	return t
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// ended is what unwinds a history whose end came in the middle of a step.
+type ended struct{}
+
+// Run makes one history. Every choice is c's. Choosers may panic, as choose.Replay does.
+func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
+	out = &Outcome{}
+	h := &play{p: p, c: c, opts: opts, hash: fnv.New64a(), out: out,
+		unknown: map[string]bool{}}
+	h.out.Rules = make([]RuleSeen, len(p.Config.Policies.Rules()))
+	defer func() {
+		h.out.Hash = h.hash.Sum64()
+		if r := recover(); r != nil {
+			if _, over := r.(ended); !over {
+				panic(r)
+			}
+		}
+	}()
+	h.begin()
+	h.steps()
+	h.heal()
+	h.judge()
+	return out
+}
+
+func (h *play) begin() {
+	h.rate = drawRates(h.c, h.p.Unsettled)
+	h.out.Faultless = h.rate.faultless
+	c := h.p.Config
+	c.Workers = choose.Number(h.c, "workers", 1, 2)
+	c.Tables = func(name string) (tier.Table, bool) {
+		t, ok := h.p.Config.Tables(name)
+		return h.over.apply(t), ok
+	}
+	c.Extern = h.extern
+	hour := choose.Number(h.c, "hour of the week", 0, 7*24-1)
+	w, err := NewWorld(c, builtinStart.Add(time.Duration(hour)*time.Hour))
+	must(err)
+	h.w, h.o, h.began = w, w.Observe(), w.Now
+	h.o.Policies = h.p.UserPolicies
+	h.o.Denied = func(tier.LogID) bool { return h.hold }
+	h.setDisk(90)
+	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
+	w.Bucket.SetHook(h.onStore)
+	h.startProcess()
+	for _, id := range h.p.Logs {
+		must(w.Append(id, 1))
+	}
+}
+
+// startProcess begins a process. One that does not start, though no fault is left, breaks a promise.
+func (h *play) startProcess() {
+	h.start, h.fired = true, false
+	if arm := h.inRecovery; arm != nil {
+		h.inRecovery = nil
+		arm()
+	}
+	err := h.w.Start()
+	h.start = false
+	h.disk = 0
+	if err == nil {
+		h.situationsAtStart()
+		return
+	}
+	if h.fired {
+		h.crashed()
+		return
+	}
+	h.o.violate(Recovered, "the process does not start: %v", err)
+	h.judge()
+}
+
+// steps makes the steps until the chooser ends them.
+func (h *play) steps() {
+	acts := h.acts()
+	names := make([]string, len(acts)+1)
+	names[0] = "the end"
+	for i, a := range acts {
+		names[i+1] = a.kind + ": " + a.name
+	}
+	for h.out.Steps < historyStepsMax {
+		i := choose.Pick(h.c, choose.Step, names, h.rate.weights(acts, h.out.Steps))
+		if i == 0 {
+			break
+		}
+		h.out.Steps++
+		h.line(LaneStep, "%s", names[i])
+		acts[i-1].do()
+		h.judge()
+		if h.opts.Ended != nil && h.opts.Ended(h.state()) {
+			panic(ended{})
+		}
+	}
+	h.out.Simulated = h.w.Now.Sub(h.began)
+}
+
+// judge ends the history at the first broken promise.
+func (h *play) judge() {
+	h.out.Deletions = len(h.o.deletions)
+	if v := h.o.Violations(); len(v) > 0 {
+		h.out.Violation = &v[0]
+		h.line(LaneOracle, "%s", v[0])
+		panic(ended{})
+	}
+}
+
+func (h *play) line(lane Lane, format string, args ...any) {
+	if h.opts.Trace {
+		h.out.Trace = append(h.out.Trace, Line{h.out.Steps, h.w.Now, lane,
+			fmt.Sprintf(format, args...)})
+	}
+}
+
+func (h *play) mix(parts ...string) {
+	for _, p := range parts {
+		_, _ = h.hash.Write([]byte(p))
+		_, _ = h.hash.Write([]byte{0})
+	}
+}
+
+// watch decides about one operation: the armed fault of disk or ledger happens, the owner comes in
+// between, or nothing.
+func (h *play) watch(p Point) Fate {
+	h.out.Operations++
+	if h.aside > 0 {
+		if h.aside--; h.aside == 0 {
+			h.w.aside(h.deed)
+		}
+	}
+	fate := Proceed
+	fits := p.Place != InStore || h.fate == StopBefore || h.fate == StopAfter
+	if h.disk > 0 && fits {
+		if h.disk--; h.disk == 0 {
+			h.hit, fate, h.fired = p, h.fate, true
+		}
+	}
+	h.mix(string(p.Place), p.Kind, p.Name, p.To, string('0'+rune(fate)))
+	if p.Changes() && (h.opts.Trace || fate != Proceed) {
+		h.line(laneOf(p), "%s%s", p, fateText(fate))
+	}
+	if fate != StopBefore && fate != Fail && p.Changes() {
+		h.recent = append(h.recent, p)
+	}
+	if fate == StopBefore || fate == StopAfter {
+		h.situationsAtStop()
+	}
+	return fate
+}
+
+func laneOf(p Point) Lane {
+	switch p.Place {
+	case OnDisk:
+		return LaneDisk
+	case InStore:
+		return LaneStore
+	default:
+		return LaneLedger
+	}
+}
+
+func fateText(f Fate) string {
+	return map[Fate]string{Fail: " fails", FailAfter: " takes effect, and reports a failure",
+		StopBefore: " is not reached: the process stops", StopAfter: " is the last: the process stops",
+	}[f]
+}
+
+// onStore lets the first armed fault of the store that fits happen.
+func (h *play) onStore(op fault.Op) fault.Effect {
+	if h.inside > 0 {
+		if h.inside--; h.inside == 0 {
+			h.meet()
+		}
+	}
+	if h.storm {
+		return fault.Effect{Err: errBusy}
+	}
+	for i, a := range h.store {
+		if a.fits(op) {
+			h.store = slices.Delete(h.store, i, i+1)
+			h.mix("store", a.name)
+			h.line(LaneStore, "%s %s: %s", op.Kind, op.Key, a.name)
+			if a.effect.Applied {
+				h.met(TimeOutWithEffect)
+			}
+			return a.effect
+		}
+	}
+	return fault.Effect{}
+}
+
+// before begins to note what an effect does.
+func (h *play) before(f engine.Effect) error {
+	h.effect, h.recent = f, h.recent[:0]
+	h.out.Effects++
+	h.mix(fmt.Sprintf("%T", f))
+	return nil
+}
+
+// after is told how an effect ended.
+func (h *play) after(f engine.Effect, r engine.Result) {
+	h.situationsAfter(f, r)
+	h.mix(fmt.Sprintf("%T", r))
+	switch r := r.(type) {
+	case engine.Copied:
+		h.line(LaneCopied, "%s is copied up to %d", effectLog(f), r.Offset)
+	case engine.Moved:
+		h.line(LaneCopied, "%s begins at %d (%s)", effectLog(f), r.Start, r.Cause)
+	case engine.HoleDone:
+		h.line(LaneCopied, "%s has a hole %s (%s)", effectLog(f), r.Hole.Range, r.Hole.Cause)
+	}
+	h.effect = nil
+}
+
+// effectLog is the log of an effect; zero where it has none.
+func effectLog(f engine.Effect) tier.LogID {
+	switch f := f.(type) {
+	case engine.Copy:
+		return f.Log
+	case engine.Resolve:
+		return f.Log
+	case engine.Delete:
+		return f.Log
+	case engine.Expire:
+		return f.Log
+	case engine.MoveStart:
+		return f.Log
+	case engine.RecordHole:
+		return f.Log
+	case engine.Remove:
+		return f.Log
+	}
+	return tier.LogID{}
+}
+
+// extern gives the facts that are known now.
+func (h *play) extern(tier.Time) (known map[string]any, unknown []tier.UnknownFact) {
+	known = map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(h.p.Facts)) {
+		if h.unknown[name] {
+			unknown = append(unknown, tier.UnknownFact{Name: name, Why: "nobody wrote it"})
+		} else {
+			known[name] = h.p.Facts[name]
+		}
+	}
+	return known, unknown
+}
+
+// setDisk sets how full the disk is, in per cent free.
+func (h *play) setDisk(free int64) {
+	const gib = 1 << 30
+	h.w.Config.Node = gate.NodeFacts{DiskFreeBytes: free * gib, DiskUsedBytes: (100 - free) * gib}
+}
+
+// alive answers what an action of the process came to. A process that ended is started again: alone,
+// or with its machine.
+func (h *play) alive(err error) {
+	h.disk = 0
+	if err == nil {
+		return
+	}
+	if h.w.Ended() == nil {
+		h.o.violate(NoLivelock, "the process goes on after: %v", err)
+		h.judge()
+	}
+	h.crashed()
+}
+
+// crashed plays the end of a process, and what begins after it.
+func (h *play) crashed() {
+	h.out.Crashes++
+	h.disk, h.effect = 0, nil
+	// An fsync that failed ends the trust in its file until the machine is started anew.
+	if h.hit.Kind != string(vfs.OpSync) && choose.Yes(h.c, "the process alone") {
+		h.line(LaneCrash, "the process is killed")
+		h.w.Kill()
+	} else {
+		h.hit = Point{}
+		h.line(LaneCrash, "the machine stops")
+		h.w.Crash(func(label string, n int) int {
+			pick := choose.Number(h.c, label, 0, n-1)
+			if pick > 0 {
+				h.line(LaneDisk, "survives, though nobody synced it: %s", label)
+			}
+			return pick
+		})
+	}
+	h.startProcess()
+	h.line(LaneCrash, "a new process has started")
+}
+
+// heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
+func (h *play) heal() {
+	h.store, h.storm, h.disk, h.inside, h.aside = nil, false, 0, 0, 0
+	h.unknown = map[string]bool{}
+	h.line(LaneStep, "everything heals, and time passes")
+	must(h.w.Return())
+	forbidden := h.w.Config.Delete != h.p.Config.Delete
+	h.w.Config.Delete = h.p.Config.Delete
+	h.w.Config.Brake = h.p.Config.Brake
+	h.w.SetPaused(false)
+	if h.hold {
+		h.setHold(false)
+	}
+	h.over.tiering, h.over.ttl = nil, nil
+	refused := h.reload() != nil
+	// The way to delete is the source's, and read once.
+	if choose.Yes(h.c, "a new process in the end") || forbidden {
+		h.w.Kill()
+		h.startProcess()
+	}
+	waited := false
+	for range 2 * settleRounds {
+		for _, table := range h.p.tables() {
+			h.resume(table)
+		}
+		if err := h.w.Run(); err != nil {
+			h.o.violate(Recovered, "nothing fails any more, and the process ends: %v", err)
+			h.judge()
+		}
+		h.judge()
+		h.w.Advance(time.Minute)
+		if refused {
+			refused = h.reload() != nil // a disablement was in progress
+		} else if !waited {
+			waited = true
+			h.w.Advance(h.p.longest())
+		}
+	}
+	h.o.Quiet()
+}
+
+// reload makes changed settings count, unless they are refused now.
+func (h *play) reload() error {
+	err := h.w.Reload()
+	if err != nil {
+		h.line(LaneStep, "the reload is refused: %v", err)
+	}
+	return err
+}
+
+func (h *play) resume(table string) {
+	if err := h.w.Resume(table); err != nil && !errors.Is(err, tier.ErrRefused) {
+		h.alive(err)
+	}
+}

@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Project is what histories are about: a configuration with its policies and facts, the logs that
+// live under it, and what may change meanwhile. It is immutable and safe for concurrent use.
+type Project struct {
+	// Config is what a world begins with, but for Extern and Node, which histories choose.
+	Config Config
+	Logs   []tier.LogID
+	// Facts are the user's, by name, as they are while they are known.
+	Facts map[string]any
+	// Unsettled lets histories change table settings and policies at any moment. Without it they
+	// stay as they are, so that what a history shows is what the user has.
+	Unsettled bool
+	// UserPolicies is set where policies beside the built-in one are in force.
+	UserPolicies bool
+	// Digest identifies configuration, policies and data, for scenarios.
+	Digest string
+
+	held *rego.Set // denies everything; only where Unsettled
+}
+
+// builtinStart is when the histories of the built-in project begin: 2027-01-15T08:00:00Z.
+const builtinStart = tier.Time(1_800_000_000_000_000_000)
+
+// Builtin is tierd's own project: the built-in policy, three logs of two tables, and settings that
+// change at any moment. It is how the engine is tested where no user's configuration is.
+func Builtin() (*Project, error) {
+	set, err := rego.Load(nil, nil, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		return nil, err
+	}
+	held, err := rego.Load([]rego.Module{{Path: "hold.rego", Source: []byte("package tierd.hold\n\n" +
+		"deny contains \"on hold\"\n")}}, nil, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		return nil, err
+	}
+	table := tier.Table{TTL: 7 * 24 * time.Hour, LocalTTL: time.Hour, Tiering: true,
+		DisablePolicy: tier.PolicyRetain, Entry: "defaults"}
+	return &Project{
+		Config: Config{
+			Tables: func(name string) (tier.Table, bool) {
+				t := table
+				t.Name = name
+				return t, true
+			},
+			Policies: set, Workers: 2, Verify: tier.VerifyFull, Delete: tier.LocalDeleteUnlink,
+			Brake:     tier.Brake{MaxSegments: 1000, MaxBytes: 1 << 40, Per: time.Hour},
+			Tolerance: 5 * time.Minute, AskAgain: 5 * time.Minute, Next: logdir.NextFollowing,
+			Grace: 10 * time.Minute, OrphanAge: 24 * time.Hour,
+		},
+		Logs: []tier.LogID{{Table: "orders", Name: "0"}, {Table: "orders", Name: "1"},
+			{Table: "payroll", Name: "0"}},
+		Unsettled: true, held: held, Digest: set.Digest(),
+	}, nil
+}
+
+// tables are the names of the project's tables, ascending.
+func (p *Project) tables() []string {
+	var out []string
+	for _, id := range p.Logs {
+		out = append(out, id.Table)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// span is a time that means something to the project.
+type span struct {
+	name string
+	long time.Duration
+}
+
+// spans are the times that histories let pass, each once: those after which something may become
+// due under the project's settings, and some that every day has.
+func (p *Project) spans() []span {
+	c := &p.Config
+	out := []span{{"a minute", time.Minute}, {"an hour", time.Hour}, {"9 hours", 9 * time.Hour},
+		{"a day", 24 * time.Hour}, {"remote_delete_grace", c.Grace}, {"orphan_age", c.OrphanAge},
+		{"the window of the brake", c.Brake.Per}}
+	for _, name := range p.tables() {
+		t, _ := c.Tables(name)
+		out = append(out, span{"half the local TTL of " + name, t.LocalTTL / 2},
+			span{"the local TTL of " + name, t.LocalTTL}, span{"the TTL of " + name, t.TTL})
+	}
+	var once []span
+	for _, s := range out {
+		known := slices.ContainsFunc(once, func(o span) bool { return o.long == s.long })
+		if s.long > 0 && !known {
+			once = append(once, s)
+		}
+	}
+	return once
+}
+
+// longest is longer than everything that settings let data wait for.
+func (p *Project) longest() time.Duration {
+	var out time.Duration
+	for _, s := range p.spans() {
+		out = max(out, s.long)
+	}
+	return out + 200*time.Hour
+}
+
+// factNames are the names of the facts, ascending.
+func (p *Project) factNames() []string { return slices.Sorted(maps.Keys(p.Facts)) }
+
+// logNames are the logs' ids as texts.
+func (p *Project) logNames() []string {
+	out := make([]string, len(p.Logs))
+	for i, id := range p.Logs {
+		out[i] = id.String()
+	}
+	return out
+}
+
+// Validate says why no history can be made of the project.
+func (p *Project) Validate() error {
+	if len(p.Logs) == 0 {
+		return fmt.Errorf("no log: no table is configured")
+	}
+	for _, name := range p.tables() {
+		if _, ok := p.Config.Tables(name); !ok {
+			return fmt.Errorf("table %q: no entry of tables governs it", name)
+		}
+	}
+	return nil
+}

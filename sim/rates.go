@@ -1,0 +1,74 @@
+package sim
+
+import "github.com/tierd/tierd/sim/choose"
+
+// rates say how likely each kind of action is in one history. They are drawn by chance for each
+// seed, so that some histories have much of one kind and nothing of another, and some no fault at
+// all; other choosers have no use for them.
+type rates struct {
+	length    int
+	faultless bool
+	kinds     map[string]int
+}
+
+// The kinds of actions.
+const (
+	kindOwner    = "owner"
+	kindProcess  = "process"
+	kindTime     = "time"
+	kindOperator = "operator"
+	kindSettings = "settings"
+	kindClock    = "clock"
+	kindStore    = "store"
+	kindDisk     = "disk"
+	kindStop     = "stop"
+	kindOverlap  = "overlap"
+	kindFacts    = "facts"
+)
+
+// faultKinds are those that a faultless history has none of.
+var faultKinds = []string{kindClock, kindStore, kindDisk, kindStop, kindOverlap}
+
+// rater is a chooser by chance.
+type rater interface {
+	Rate(kind string, levels ...int) int
+}
+
+func drawRates(c choose.Chooser, unsettled bool) rates {
+	r := rates{length: 80, kinds: map[string]int{kindOwner: 3, kindProcess: 8, kindTime: 4,
+		kindOperator: 1, kindFacts: 1}}
+	by, ok := c.(rater)
+	if !ok {
+		by = level{}
+	}
+	r.length = by.Rate("length", 60, 90, 160)
+	r.faultless = by.Rate("faultless", 0, 0, 0, 0, 0, 0, 0, 1) == 1
+	for _, kind := range faultKinds {
+		if rate := by.Rate(kind, 0, 1, 2, 4); !r.faultless {
+			r.kinds[kind] = rate
+		}
+	}
+	if rate := by.Rate(kindSettings, 0, 1, 2); unsettled {
+		r.kinds[kindSettings] = rate
+	}
+	return r
+}
+
+// level gives the second of the levels, as a chooser without rates of its own has them.
+type level struct{}
+
+// Rate implements rater.
+func (level) Rate(_ string, levels ...int) int { return levels[1] }
+
+// weights are those of the end and of each action. The end comes when the length is reached.
+func (r *rates) weights(acts []act, steps int) []int {
+	out := make([]int, len(acts)+1)
+	if steps >= r.length {
+		out[0] = 1
+		return out
+	}
+	for i, a := range acts {
+		out[i+1] = r.kinds[a.kind] * a.weight
+	}
+	return out
+}

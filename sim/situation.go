@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"path"
+	"strings"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// Situation is one that a run of histories must have met: a promise that was never in danger was
+// not tested.
+type Situation int
+
+// The situations, in the order of Situations.
+const (
+	LocalDeletion Situation = iota
+	RemoteExpiry
+	CrashPutRecord
+	CrashRecordAudit
+	CrashAuditDrop
+	CrashInRecovery
+	TimeOutWithEffect
+	DenialAlone
+	ClockBackPending
+	LateOldEpoch
+	AllExpiredRestart
+	CrashDisabling
+	CrashDisabled
+	CrashDisabledDelete
+	CrashEnabled
+	situationsMax
+)
+
+// situationNames say what was met, for people.
+var situationNames = [situationsMax]string{
+	LocalDeletion:       "a local segment is deleted",
+	RemoteExpiry:        "a remote segment expires",
+	CrashPutRecord:      "a crash between the upload and its record",
+	CrashRecordAudit:    "a crash between the record of a deletion and its audit outcome",
+	CrashAuditDrop:      "a crash between the announcement of a deletion and the drop",
+	CrashInRecovery:     "a crash in a recovery",
+	TimeOutWithEffect:   "a time-out that had its effect",
+	DenialAlone:         "a denial that alone prevented a deletion",
+	ClockBackPending:    "the clock goes back with a deletion pending",
+	LateOldEpoch:        "a late completion of an old tier epoch",
+	AllExpiredRestart:   "everything remote expired, then a restart",
+	CrashDisabling:      "a crash while a table becomes DISABLING",
+	CrashDisabled:       "a crash while a table becomes DISABLED",
+	CrashDisabledDelete: "a crash while a DISABLED table goes through DISABLING again",
+	CrashEnabled:        "a crash while a table becomes ENABLED again",
+}
+
+// String is the situation in words.
+func (s Situation) String() string { return situationNames[s] }
+
+// Situations are those that histories of the project can meet, and so must.
+func (p *Project) Situations() []Situation {
+	var out []Situation
+	for s := range situationsMax {
+		switch s {
+		case LocalDeletion, CrashRecordAudit, CrashAuditDrop:
+			if p.Config.Delete != tier.LocalDeleteUnlink {
+				continue
+			}
+		case DenialAlone:
+			if !p.Unsettled && !p.denies() {
+				continue
+			}
+		case LateOldEpoch, CrashDisabling, CrashDisabled, CrashDisabledDelete, CrashEnabled:
+			if !p.Unsettled {
+				continue
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// denies reports whether some user policy may deny.
+func (p *Project) denies() bool {
+	for _, r := range p.Config.Policies.Rules() {
+		if r.Answer == "deny" {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *play) met(s Situation) { h.out.Met[s]++ }
+
+// situationsAtStop looks at what was under way when the process stopped.
+func (h *play) situationsAtStop() {
+	if h.start {
+		h.met(CrashInRecovery)
+	}
+	put, recorded := false, 0
+	intended, moved := false, false
+	for _, p := range h.recent {
+		switch {
+		case p.Place == InStore && p.Kind == string(fault.OpUpload):
+			put = true
+		case p.Place == InLedger:
+			recorded++
+		case p.Place == OnDisk && within(p.Name, auditDir) && vfs.OpKind(p.Kind) == vfs.OpSync:
+			intended = true
+		case p.Place == OnDisk && vfs.OpKind(p.Kind) == vfs.OpRename:
+			moved = true
+		}
+	}
+	switch f := h.effect.(type) {
+	case engine.Copy:
+		if put && recorded == 1 {
+			h.met(CrashPutRecord)
+		}
+	case engine.Delete:
+		if intended && !moved {
+			h.met(CrashAuditDrop)
+		}
+		if moved && recorded > 0 {
+			h.met(CrashRecordAudit)
+		}
+	case engine.ChangeTier:
+		h.metChange(f)
+	}
+}
+
+func (h *play) metChange(f engine.ChangeTier) {
+	before := h.w.process.ledger.Table(f.Table).State
+	switch {
+	case f.State == tier.Disabling && before == tier.Disabled:
+		h.met(CrashDisabledDelete)
+	case f.State == tier.Disabling:
+		h.met(CrashDisabling)
+	case f.State == tier.Disabled:
+		h.met(CrashDisabled)
+	case f.State == tier.Enabled:
+		h.met(CrashEnabled)
+	}
+}
+
+// situationsAtStart looks at what a new process found.
+func (h *play) situationsAtStart() {
+	ledger := h.w.process.ledger
+	for _, id := range ledger.Logs() {
+		s, ok := ledger.Log(id)
+		v, _ := h.w.process.engine.Log(id)
+		if ok && s.Copied > s.Start && len(s.Expired) > 0 && v.Remote.Segments == 0 {
+			h.met(AllExpiredRestart)
+		}
+	}
+}
+
+// situationsAfter looks at an effect that has ended.
+func (h *play) situationsAfter(f engine.Effect, r engine.Result) {
+	switch r := r.(type) {
+	case engine.Deleted:
+		if len(r.Gone) > 0 {
+			h.met(LocalDeletion)
+		}
+	case engine.Moved:
+		if r.Cause == tier.MoveExpired && len(r.Expired) > 0 {
+			h.met(RemoteExpiry)
+		}
+	}
+	if c, ok := f.(engine.Copy); ok && c.Epoch < h.w.process.ledger.Table(c.Log.Table).Epoch {
+		h.met(LateOldEpoch)
+	}
+}
+
+// situationsLate looks at an upload that takes effect after all.
+func (h *play) situationsLate(key string) {
+	keys, err := objstore.NewKeys(h.w.process.ledger.ID())
+	must(err)
+	k, err := keys.Parse(key)
+	if err == nil && k.Epoch != 0 && k.Epoch < h.w.process.ledger.Table(k.Log.Table).Epoch {
+		h.met(LateOldEpoch)
+	}
+}
+
+// situationsClockBack looks whether a deletion is pending while the clock goes back.
+func (h *play) situationsClockBack() {
+	for _, f := range h.w.Queued() {
+		switch f.(type) {
+		case engine.Delete, engine.Expire, engine.Remove:
+			h.met(ClockBackPending)
+			return
+		}
+	}
+}
+
+// asked is told what the policies said.
+func (h *play) asked(f *gate.Facts, e rego.Evaluation, err error) {
+	h.out.Decisions++
+	h.mix(string(f.Action), f.Log.ID.String(), e.Digest, word(e.Delete))
+	rules := h.w.Config.Policies.Rules()
+	denied, expired := false, false
+	fired := map[string]bool{}
+	for _, r := range e.Fired {
+		fired[r.Rule] = true
+		denied = denied || r.Answer == "deny"
+		expired = expired || strings.HasPrefix(r.Answer, "expire")
+	}
+	if err == nil && denied && expired {
+		h.met(DenialAlone)
+	}
+	if h.w.Config.Policies == h.p.Config.Policies && err == nil {
+		for i, r := range rules {
+			if !r.Counts(f.Action) {
+				continue
+			}
+			if fired[r.Where] {
+				h.out.Rules[i].True++
+			} else {
+				h.out.Rules[i].False++
+			}
+		}
+	}
+	if h.opts.Trace {
+		h.line(LanePolicy, "%s", verdict(f, e, err))
+	}
+}
+
+func word(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// verdict is a decision in words.
+func verdict(f *gate.Facts, e rego.Evaluation, err error) string {
+	answer := "keep"
+	if e.Delete {
+		answer = "delete"
+	}
+	if err != nil {
+		answer = "keep: " + err.Error()
+	}
+	text := string(f.Action) + " of " + f.Log.ID.String() + " " + f.Seg.Range.String() + ": " + answer
+	for i, r := range e.Reasons {
+		if i == 3 {
+			return text + "; and more"
+		}
+		text += "; " + r.Text
+		if r.Rule != "" {
+			text += " (" + path.Base(path.Dir(r.Rule)) + "/" + path.Base(r.Rule) + ")"
+		}
+	}
+	return text
+}
