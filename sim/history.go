@@ -461,7 +461,9 @@ func (h *play) heal() {
 	waited := false
 	for range 2 * settleRounds {
 		for _, table := range h.p.tables() {
-			h.resume(table)
+			if h.w.process.ledger.Table(table).Paused != nil {
+				h.resume(table)
+			}
 		}
 		if err := h.w.Run(); err != nil {
 			h.o.violate(Recovered, "nothing fails any more, and the process ends: %v", err)

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	historyCount = flag.Int("histories", 150, "how many histories TestHistories makes")
+	historyCount = flag.Int("histories", 30, "how many histories TestHistories makes")
 	firstSeed    = flag.Uint64("seed", 1, "the first seed of TestHistories")
 )
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"path"
@@ -224,6 +225,7 @@ type object struct {
 
 // storeTruth is what the store holds.
 type storeTruth struct {
+	w       *World
 	keys    objstore.Keys
 	store   *objstore.Store
 	objects []object // files of segments, ascending by key
@@ -235,7 +237,7 @@ type storeTruth struct {
 func (w *World) storeNow(ledger string) *storeTruth {
 	store, err := objstore.New(w.Objects, ledger)
 	must(err)
-	t := &storeTruth{keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
+	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
 	for _, key := range w.Objects.Keys() {
 		k, err := t.keys.Parse(key)
 		if err != nil {
@@ -256,10 +258,31 @@ func (t *storeTruth) manifest(id tier.LogID) []tier.Fact {
 	if facts, read := t.facts[id]; read {
 		return facts
 	}
-	facts, _, err := t.store.Manifest(context.Background(), id)
-	must(err)
-	t.facts[id] = facts
-	return facts
+	// Decoding is most of the work, and most looks find what the last one found.
+	hash := fnv.New128a()
+	for _, o := range t.others {
+		if o.Log == id {
+			data, _ := t.w.Objects.Object(o.key)
+			_, _ = fmt.Fprintf(hash, "%s %d ", o.key, len(data))
+			_, _ = hash.Write(data)
+		}
+	}
+	sum := string(hash.Sum(nil))
+	last := t.w.manifests[id]
+	if last.sum != sum {
+		facts, _, err := t.store.Manifest(context.Background(), id)
+		must(err)
+		last = manifestTruth{sum, facts}
+		t.w.manifests[id] = last
+	}
+	t.facts[id] = last.facts
+	return last.facts
+}
+
+// manifestTruth is what a manifest said when it was read last.
+type manifestTruth struct {
+	sum   string // of its objects
+	facts []tier.Fact
 }
 
 // proves says whether the store holds exactly these bytes as the named file of the segment, by an
@@ -303,39 +326,65 @@ func (w *World) intents() []*intent {
 	disk := w.Disk.Clone().Crash(nil)
 	infos, err := disk.List(auditDir)
 	must(err)
-	var out []*intent
-	bySeq := map[uint64]*intent{}
+	var all []byte
 	for _, i := range infos {
-		if path.Ext(i.Name) != ".jsonl" {
-			continue
-		}
-		data, err := readFile(disk, path.Join(auditDir, i.Name))
-		must(err)
-		for line := range bytes.Lines(data) {
-			var r struct {
-				Seq    uint64
-				Intent *struct {
-					Action tier.Action
-					Log    string
-					Range  tier.Range
-					SHA256 tier.SHA256
-				}
-				Outcome *struct {
-					Of     uint64
-					Result tier.OutcomeResult
-				}
-			}
-			if json.Unmarshal(line, &r) != nil {
-				continue // torn: it was never durable
-			}
-			if r.Intent != nil {
-				bySeq[r.Seq] = &intent{r.Intent.Action, r.Intent.Log, r.Intent.Range.Base,
-					r.Intent.SHA256, ""}
-				out = append(out, bySeq[r.Seq])
-			} else if r.Outcome != nil && bySeq[r.Outcome.Of] != nil {
-				bySeq[r.Outcome.Of].outcome = r.Outcome.Result
-			}
+		if path.Ext(i.Name) == ".jsonl" {
+			data, err := readFile(disk, path.Join(auditDir, i.Name))
+			must(err)
+			all = append(all, data...)
 		}
 	}
-	return out
+	// Lines only ever come after others, but where a crash drops some.
+	if !bytes.HasPrefix(all, w.audited.text) {
+		w.audited = auditTruth{}
+	}
+	w.audited.read(all)
+	return w.audited.intents
+}
+
+// auditTruth is what the audit log was when it was read last.
+type auditTruth struct {
+	text    []byte // of whole lines
+	intents []*intent
+	bySeq   map[uint64]*intent
+}
+
+// read takes over the lines that come after those that were read.
+func (t *auditTruth) read(all []byte) {
+	if t.bySeq == nil {
+		t.bySeq = map[uint64]*intent{}
+	}
+	for line := range bytes.Lines(all[len(t.text):]) {
+		if line[len(line)-1] != '\n' {
+			break // torn: it was never durable
+		}
+		t.text = append(t.text, line...)
+		t.line(line)
+	}
+}
+
+func (t *auditTruth) line(line []byte) {
+	var r struct {
+		Seq    uint64
+		Intent *struct {
+			Action tier.Action
+			Log    string
+			Range  tier.Range
+			SHA256 tier.SHA256
+		}
+		Outcome *struct {
+			Of     uint64
+			Result tier.OutcomeResult
+		}
+	}
+	if json.Unmarshal(line, &r) != nil {
+		return // torn: it was never durable
+	}
+	if r.Intent != nil {
+		in := &intent{r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.SHA256, ""}
+		t.bySeq[r.Seq] = in
+		t.intents = append(t.intents, in)
+	} else if r.Outcome != nil && t.bySeq[r.Outcome.Of] != nil {
+		t.bySeq[r.Outcome.Of].outcome = r.Outcome.Result
+	}
 }

@@ -79,6 +79,9 @@ type World struct {
 	stopped    bool          // nothing of the process happens any more
 	points     int
 	vanished   bool // the source's directory is elsewhere
+
+	audited   auditTruth
+	manifests map[tier.LogID]manifestTruth
 }
 
 // process is one life of tierd.
@@ -103,7 +106,7 @@ const (
 
 // NewWorld returns a world with an empty disk and store, and no process yet.
 func NewWorld(c Config, now tier.Time) (*World, error) {
-	w := &World{Config: c, Now: now}
+	w := &World{Config: c, Now: now, manifests: map[tier.LogID]manifestTruth{}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
 		if err := w.Disk.Mkdir(dir); err != nil {
