@@ -13,3 +13,8 @@ var Builtin []byte
 //
 //go:embed schema/input.json
 var InputSchema []byte
+
+// DeletionSchema is the JSON schema (draft 7) of the input of tiersim's properties.
+//
+//go:embed schema/deletion.json
+var DeletionSchema []byte

@@ -167,6 +167,21 @@ func (h *play) settingsActs() []act {
 			_ = h.reload()
 		}},
 		{kindSettings, "change the policies", 2, func() { h.setHold(!h.hold) }},
+		{kindSettings, "turn tiering off", 2, func() {
+			off := false
+			h.over.tiering = &off
+			_ = h.reload()
+		}},
+		{kindSettings, "turn tiering on", 3, func() {
+			h.over.tiering = nil
+			_ = h.reload()
+		}},
+		{kindSettings, "change remote.log.disable.policy", 1, func() {
+			policy := choose.Among(h.c, "remote.log.disable.policy",
+				[]tier.DisablePolicy{tier.PolicyRetain, tier.PolicyDelete})
+			h.over.disable = &policy
+			_ = h.reload()
+		}},
 		{kindSettings, "change the brake", 1, func() {
 			h.w.Config.Brake.MaxSegments = int64(choose.Number(h.c, "max_delete_segments", 1, 4))
 			_ = h.reload()
@@ -226,13 +241,22 @@ func (h *play) stopActs() []act {
 	}
 	return []act{
 		{kindStop, "now", 1, func() { h.crashed() }},
-		{kindStop, "later", 3, later},
+		{kindStop, "later", 2, later},
+		{kindStop, "in the next effect of a kind", 4, func() {
+			h.stopIn = effectKinds[choose.Pick(h.c, "effect", effectKinds, nil)]
+			h.stopAfter = choose.Number(h.c, "operations before", 1, 30)
+			h.fate = StopBefore
+		}},
 		{kindStop, "in the recovery", 1, func() {
 			h.inRecovery = later
 			h.crashed()
 		}},
 	}
 }
+
+// effectKinds are those in the middle of which a process is stopped.
+var effectKinds = []string{"Copy", "Delete", "Expire", "Remove", "ChangeTier", "MoveStart",
+	"OpenEpoch", "Resolve", "RecordHole", "Clear"}
 
 // overlapActs let something happen in the middle of an effect, while it asks the store: as workers
 // do, and as callers do that wait no more.

@@ -45,8 +45,12 @@ func (p *Project) Shrink(f *Failure, runsMax int) *Failure {
 
 // Replay makes the history of a scenario, with its trace. The error is a *choose.Mismatch.
 func (p *Project) Replay(s *choose.Scenario) (out *Outcome, err error) {
-	err = choose.Catch(func() {
-		out = p.Run(choose.NewReplay(s.Choices), Options{Trace: true})
-	})
+	opts := Options{Trace: true}
+	if len(s.Exhaust) == 3 {
+		one := *p
+		one.Logs = p.Logs[:1]
+		p, opts.Bounds = &one, &Bounds{s.Exhaust[0], s.Exhaust[1], s.Exhaust[2]}
+	}
+	err = choose.Catch(func() { out = p.Run(choose.NewReplay(s.Choices), opts) })
 	return out, err
 }

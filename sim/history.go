@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tierd/tierd/objstore/fault"
@@ -16,6 +17,9 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim/choose"
 )
+
+// settleRounds of a minute each are longer than every backoff and slow period of the engine.
+const settleRounds = 8
 
 // historyStepsMax bounds a history whose chooser never ends it.
 const historyStepsMax = 2_000
@@ -35,13 +39,18 @@ type Outcome struct {
 	Crashes    int           // of process or machine
 	Decisions  int           // of the policies
 	Deletions  int           // of local segments
+	Judged     int           // deletions that the user's properties were asked about
 	Simulated  time.Duration // that passed before everything healed
 	// Met counts the situations of Situations, in its order.
 	Met [situationsMax]int
 	// Rules says of each rule of the policies, by its number in rego.Set.Rules, whether it gave a
 	// reason and whether it was asked and gave none.
 	Rules []RuleSeen
-	Trace []Line // only where Options.Trace
+	// Trace and Snapshots, one after each step, are there only where Options.Trace.
+	Trace     []Line
+	Snapshots []Snapshot
+
+	deciders map[string]string // rules by segment
 }
 
 // RuleSeen says how a rule was seen.
@@ -79,10 +88,11 @@ func Lanes() []Lane {
 
 // Options are how a history is run.
 type Options struct {
-	Trace bool // keep the lines
-	// Ended is asked after each step whether the history ends there; nil is never. The argument
-	// identifies the state of the world.
-	Ended func(state uint64) bool
+	Trace  bool    // keep the lines
+	Bounds *Bounds // of an exhaustive search; nil for none
+
+	// ended is asked after each step whether the history ends there; nil is never.
+	ended func(h *play) bool
 }
 
 // play is one history that is being made.
@@ -113,6 +123,12 @@ type play struct {
 	began   tier.Time
 	start   bool // a process is starting
 	fired   bool // a fault of disk or ledger happened in it
+	// stopIn is the kind of effect in whose middle the process stops next, after so many operations.
+	stopIn    string
+	stopAfter int
+	healing   bool
+	// disturbed counts the disturbances of an exhaustive search.
+	disturbed int
 	// inRecovery arms what happens while the next process starts; nil for nothing.
 	inRecovery func()
 }
@@ -187,7 +203,7 @@ func (h *play) begin() {
 	w, err := NewWorld(c, builtinStart.Add(time.Duration(hour)*time.Hour))
 	must(err)
 	h.w, h.o, h.began = w, w.Observe(), w.Now
-	h.o.Policies = h.p.UserPolicies
+	h.o.Policies, h.o.Promises = h.p.UserPolicies, h.p.Promises
 	h.o.Denied = func(tier.LogID) bool { return h.hold }
 	h.setDisk(90)
 	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
@@ -196,9 +212,11 @@ func (h *play) begin() {
 	for _, id := range h.p.Logs {
 		must(w.Append(id, 1))
 	}
+	h.small()
 }
 
-// startProcess begins a process. One that does not start, though no fault is left, breaks a promise.
+// startProcess begins a process. One that does not start, though no fault is left, breaks a
+// promise.
 func (h *play) startProcess() {
 	h.start, h.fired = true, false
 	if arm := h.inRecovery; arm != nil {
@@ -222,13 +240,14 @@ func (h *play) startProcess() {
 
 // steps makes the steps until the chooser ends them.
 func (h *play) steps() {
-	acts := h.acts()
+	acts := h.opts.Bounds.among(h.acts())
 	names := make([]string, len(acts)+1)
 	names[0] = "the end"
+	h.snapshot()
 	for i, a := range acts {
 		names[i+1] = a.kind + ": " + a.name
 	}
-	for h.out.Steps < historyStepsMax {
+	for h.out.Steps < h.opts.Bounds.steps() {
 		i := choose.Pick(h.c, choose.Step, names, h.rate.weights(acts, h.out.Steps))
 		if i == 0 {
 			break
@@ -236,8 +255,9 @@ func (h *play) steps() {
 		h.out.Steps++
 		h.line(LaneStep, "%s", names[i])
 		acts[i-1].do()
+		h.snapshot()
 		h.judge()
-		if h.opts.Ended != nil && h.opts.Ended(h.state()) {
+		if h.opts.ended != nil && h.opts.ended(h) {
 			panic(ended{})
 		}
 	}
@@ -246,9 +266,10 @@ func (h *play) steps() {
 
 // judge ends the history at the first broken promise.
 func (h *play) judge() {
-	h.out.Deletions = len(h.o.deletions)
+	h.out.Deletions, h.out.Judged = len(h.o.deletions), h.o.judged
 	if v := h.o.Violations(); len(v) > 0 {
 		h.out.Violation = &v[0]
+		h.snapshot()
 		h.line(LaneOracle, "%s", v[0])
 		panic(ended{})
 	}
@@ -282,6 +303,12 @@ func (h *play) watch(p Point) Fate {
 	if h.disk > 0 && fits {
 		if h.disk--; h.disk == 0 {
 			h.hit, fate, h.fired = p, h.fate, true
+		}
+	}
+	if b := h.opts.Bounds; b != nil && p.Changes() && h.mayDisturb() {
+		if choose.Yes(h.c, "stop before "+p.String()) {
+			h.disturbed++
+			h.hit, fate, h.fired = p, StopBefore, true
 		}
 	}
 	h.mix(string(p.Place), p.Kind, p.Name, p.To, string('0'+rune(fate)))
@@ -324,6 +351,7 @@ func (h *play) onStore(op fault.Op) fault.Effect {
 	if h.storm {
 		return fault.Effect{Err: errBusy}
 	}
+	h.disturb(op)
 	for i, a := range h.store {
 		if a.fits(op) {
 			h.store = slices.Delete(h.store, i, i+1)
@@ -338,11 +366,41 @@ func (h *play) onStore(op fault.Op) fault.Effect {
 	return fault.Effect{}
 }
 
+// mayDisturb reports whether an exhaustive search may disturb what happens now.
+func (h *play) mayDisturb() bool {
+	return h.disturbed < h.opts.Bounds.Disturbances && h.out.Steps > 0 && !h.healing
+}
+
+// disturb chooses whether this very call fails, in an exhaustive search.
+func (h *play) disturb(op fault.Op) {
+	b := h.opts.Bounds
+	if b == nil || !h.mayDisturb() || !h.w.acting {
+		return
+	}
+	names, faults := []string{"as it should"}, []storeFault{{}}
+	for _, f := range boundedFaults {
+		if f.kind == op.Kind {
+			names, faults = append(names, f.name), append(faults, f)
+		}
+	}
+	if len(names) == 1 {
+		return
+	}
+	if i := choose.Pick(h.c, string(op.Kind), names, nil); i > 0 {
+		h.disturbed++
+		h.store = append(h.store, faults[i])
+	}
+}
+
 // before begins to note what an effect does.
 func (h *play) before(f engine.Effect) error {
 	h.effect, h.recent = f, h.recent[:0]
 	h.out.Effects++
-	h.mix(fmt.Sprintf("%T", f))
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", f), "engine.")
+	if kind == h.stopIn {
+		h.stopIn, h.disk, h.fate = "", h.stopAfter, StopBefore
+	}
+	h.mix(kind)
 	return nil
 }
 
@@ -386,7 +444,7 @@ func effectLog(f engine.Effect) tier.LogID {
 func (h *play) extern(tier.Time) (known map[string]any, unknown []tier.UnknownFact) {
 	known = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(h.p.Facts)) {
-		if h.unknown[name] {
+		if h.unknown[name] || h.p.Facts[name] == nil {
 			unknown = append(unknown, tier.UnknownFact{Name: name, Why: "nobody wrote it"})
 		} else {
 			known[name] = h.p.Facts[name]
@@ -401,8 +459,8 @@ func (h *play) setDisk(free int64) {
 	h.w.Config.Node = gate.NodeFacts{DiskFreeBytes: free * gib, DiskUsedBytes: (100 - free) * gib}
 }
 
-// alive answers what an action of the process came to. A process that ended is started again: alone,
-// or with its machine.
+// alive answers what an action of the process came to. A process that ended is started again:
+// alone, or with its machine.
 func (h *play) alive(err error) {
 	h.disk = 0
 	if err == nil {
@@ -426,7 +484,13 @@ func (h *play) crashed() {
 	} else {
 		h.hit = Point{}
 		h.line(LaneCrash, "the machine stops")
+		all := h.opts.Bounds != nil && choose.Yes(h.c, "all that was not synced survives")
 		h.w.Crash(func(label string, n int) int {
+			if h.opts.Bounds != nil && all {
+				return min(n-1, 1)
+			} else if h.opts.Bounds != nil {
+				return 0
+			}
 			pick := choose.Number(h.c, label, 0, n-1)
 			if pick > 0 {
 				h.line(LaneDisk, "survives, though nobody synced it: %s", label)
@@ -440,7 +504,8 @@ func (h *play) crashed() {
 
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *play) heal() {
-	h.store, h.storm, h.disk, h.inside, h.aside = nil, false, 0, 0, 0
+	h.healing = true
+	h.store, h.storm, h.disk, h.inside, h.aside, h.stopIn = nil, false, 0, 0, 0, ""
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
 	must(h.w.Return())

@@ -41,7 +41,8 @@ func (o *Oracle) Quiet() {
 
 // eligible (L1): every closed segment that is on disk is in the store as it is on disk. A file that
 // is left without the one with the records belongs to no segment.
-func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog, store *storeTruth) {
+func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog,
+	store *storeTruth) {
 	records := liveRecords(files)
 	for _, x := range files {
 		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
@@ -50,14 +51,14 @@ func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog, store *s
 			continue
 		}
 		if missing := store.proves(x.fileName, x.data); missing != "" {
-			o.violate(EligibleCopied, "%s of %s is closed and was not copied: %s", x.name, l.id,
-				missing)
+			o.violateAt(EligibleCopied, l.id, x.base, "%s of %s is closed and was not copied: %s",
+				x.name, l.id, missing)
 		}
 	}
 }
 
-// wasExpired reports whether the segment left the log by its TTL, and its copy the store, before the
-// file was seen again, as after a mount that was lost for so long. Such a file is neither copied
+// wasExpired reports whether the segment left the log by its TTL, and its copy the store, before
+// the file was seen again, as after a mount that was lost for so long. Such a file is neither copied
 // anew nor deleted.
 func (l *ledgerLog) wasExpired(r *logRecord, base tier.Offset) bool {
 	s := r.segment(base)
@@ -91,7 +92,8 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 		return // nothing shows any more that it is the file that was copied
 	}
 	if o.over(table, oldest.fileName, files) {
-		o.violate(ExpiredDeleted, "segment %d of %s may go and is still on disk", oldest.base, l.id)
+		o.violateAt(ExpiredDeleted, l.id, oldest.base,
+			"segment %d of %s may go and is still on disk", oldest.base, l.id)
 	}
 }
 

@@ -3,8 +3,10 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -52,6 +54,8 @@ type Oracle struct {
 	Policies bool
 	// Denied tells whether a policy denies every deletion of the log now. It may be nil.
 	Denied func(tier.LogID) bool
+	// Promises are the user's own properties; nil for none.
+	Promises *rego.Promises
 
 	w          *World
 	logs       []*logRecord // ascending by id
@@ -68,6 +72,8 @@ type Oracle struct {
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
 	blind      bool      // it only takes notes
+	departures []departed
+	judged     int // deletions that the user's properties were asked about
 	violations []Violation
 }
 
@@ -109,14 +115,22 @@ type deletion struct {
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
-		onRecord: map[tier.AttemptID]bool{}, served: map[tier.AttemptID]bool{}, objections: map[uint64]string{},
-		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
+		onRecord: map[tier.AttemptID]bool{}, served: map[tier.AttemptID]bool{},
+		objections: map[uint64]string{},
+		starts:     map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}}
 	return w.oracle
 }
 
 // Violations are the promises broken so far, in order.
 func (o *Oracle) Violations() []Violation { return o.violations }
+
+// violateAt is violate for a promise about one segment.
+func (o *Oracle) violateAt(p Property, id tier.LogID, base tier.Offset, format string,
+	args ...any) {
+	o.violate(p, format, args...)
+	o.violations[len(o.violations)-1].Segment = fmt.Sprintf("%s@%d", id, base)
+}
 
 func (o *Oracle) violate(p Property, format string, args ...any) {
 	o.violations = append(o.violations, Violation{p, fmt.Sprintf(format, args...), ""})
@@ -163,7 +177,7 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 	data = bytes.Clone(data)
 	for i := range s.files {
 		if f := &s.files[i]; f.name == name {
-			f.versions = append(f.versions, version{data, o.firstWritten(f, data)})
+			f.versions = append(f.versions, version{data, min(o.w.Now, o.firstWritten(f, data))})
 			return
 		}
 	}
@@ -173,7 +187,7 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 // firstWritten is when the content was in the file for the first time: what is put back is as old
 // as it ever was.
 func (o *Oracle) firstWritten(f *fileRecord, data []byte) tier.Time {
-	at := o.w.Now
+	at := tier.Time(math.MaxInt64)
 	for _, v := range f.versions {
 		if bytes.Equal(v.data, data) {
 			at = min(at, v.at)

@@ -17,13 +17,19 @@ type Project struct {
 	// Config is what a world begins with, but for Extern and Node, which histories choose.
 	Config Config
 	Logs   []tier.LogID
-	// Facts are the user's, by name, as they are while they are known.
+	// Facts are the user's, by name, as they are while they are known; nil for one that never is.
 	Facts map[string]any
+	// Absent says of each fact that is never known why.
+	Absent []string
+	// Spans are times after which policies may change their answer.
+	Spans []time.Duration
 	// Unsettled lets histories change table settings and policies at any moment. Without it they
 	// stay as they are, so that what a history shows is what the user has.
 	Unsettled bool
 	// UserPolicies is set where policies beside the built-in one are in force.
 	UserPolicies bool
+	// Promises are the user's own properties; nil for none.
+	Promises *rego.Promises
 	// Digest identifies configuration, policies and data, for scenarios.
 	Digest string
 
@@ -92,6 +98,9 @@ func (p *Project) spans() []span {
 		t, _ := c.Tables(name)
 		out = append(out, span{"half the local TTL of " + name, t.LocalTTL / 2},
 			span{"the local TTL of " + name, t.LocalTTL}, span{"the TTL of " + name, t.TTL})
+	}
+	for _, d := range p.Spans {
+		out = append(out, span{d.String() + ", of the policies", d})
 	}
 	var once []span
 	for _, s := range out {

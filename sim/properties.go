@@ -73,6 +73,7 @@ func (o *Oracle) dooms(f fileName, p Point) {
 	}) {
 		return
 	}
+	o.departsLocally(f, files)
 	o.deletions = append(o.deletions, deletion{fileName: f, inode: files[i].stat.Inode,
 		at: o.w.Now, untiered: o.untiered(f.log)})
 }
@@ -118,7 +119,8 @@ func (o *Oracle) decided(f fileName, inode uint64) {
 		ok = ok && err == nil
 	}
 	if !ok {
-		o.violate(PersistBeforeAct, "%s of %s is unlinked, and was not shown to be the one meant",
+		o.violateAt(PersistBeforeAct, f.log, f.base,
+			"%s of %s is unlinked, and was not shown to be the one meant",
 			f.name, f.log)
 	}
 }
@@ -129,7 +131,8 @@ func (o *Oracle) untouched(f fileName, files []file) {
 	first := len(records) > 0 && records[0].base == f.base
 	followed := len(records) > 0 && records[len(records)-1].base > f.base
 	if !first || !followed {
-		o.violate(ActiveUntouched, "segment %d of %s is deleted; oldest: %t, another follows: %t",
+		o.violateAt(ActiveUntouched, f.log, f.base,
+			"segment %d of %s is deleted; oldest: %t, another follows: %t",
 			f.base, f.log, first, followed)
 	}
 }
@@ -146,7 +149,8 @@ func (o *Oracle) gated(f fileName, files []file, at string) {
 			why = "it never left its name"
 		}
 		if why != "" {
-			o.violate(Gated, "segment %d of %s is deleted, but %s", f.base, f.log, why)
+			o.violateAt(Gated, f.log, f.base,
+				"segment %d of %s is deleted, but %s", f.base, f.log, why)
 		}
 	}
 }
@@ -229,7 +233,8 @@ func (o *Oracle) announced(f fileName, files []file, at string, first bool) {
 			return
 		}
 	}
-	o.violate(PersistBeforeAct, "%s of %s goes, and no durable audit record announced it",
+	o.violateAt(PersistBeforeAct, f.log, f.base,
+		"%s of %s goes, and no durable audit record announced it",
 		f.name, f.log)
 }
 
@@ -254,7 +259,8 @@ func (o *Oracle) proved(f fileName, files []file, at string) {
 		why = o.w.storeNow(ledger.id).proves(f, files[i].data)
 	}
 	if why != "" {
-		o.violate(NoUncopiedDelete, "%s of %s goes (%s): %s", f.name, f.log, at, why)
+		o.violateAt(NoUncopiedDelete, f.log, f.base,
+			"%s of %s goes (%s): %s", f.name, f.log, at, why)
 	}
 }
 
@@ -467,7 +473,7 @@ func (o *Oracle) kept(l *logRecord, files []file, known *ledgerLog, store *store
 				continue
 			}
 			if missing := store.proves(name, data); missing != "" {
-				o.violate(NoUncopiedDelete, "%s of %s is not on disk, and %s", f.name, l.id,
+				o.violateAt(NoUncopiedDelete, l.id, s.Base, "%s of %s is not on disk, and %s", f.name, l.id,
 					missing)
 			}
 		}

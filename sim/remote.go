@@ -28,6 +28,9 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	id := l.state.Log
 	before, seen := o.starts[id]
 	o.starts[id] = l.state.LogStart
+	if seen && l.state.LogStart > before {
+		o.departsRemotely(l, t, before)
+	}
 	if !seen || l.state.LogStart <= before || leaves(t) || l.state.Fresh > o.fresh[id] {
 		o.fresh[id] = l.state.Fresh
 		return
@@ -40,8 +43,8 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 		at, copied := o.copiedAt(l, s)
 		old := governed && table.TTL > 0 && o.w.Now.Sub(at) > table.TTL
 		if copied && !old && !table.Bytes.Set {
-			o.violate(MinimumAge, "the start of %s moved to %d over segment %d, which is younger than "+
-				"table.log.ttl of %s", id, l.state.LogStart, s.Base, table.TTL)
+			o.violateAt(MinimumAge, id, s.Base, "the start of %s moved to %d over segment %d, "+
+				"which is younger than table.log.ttl of %s", id, l.state.LogStart, s.Base, table.TTL)
 		}
 	}
 }
@@ -57,9 +60,11 @@ func (o *Oracle) copiedAt(l *ledgerLog, s *segmentRecord) (at tier.Time, copied 
 			if _, records := baseOf(file.name); !records {
 				continue
 			}
-			for _, v := range file.versions {
+			// A content is as old as its first writing.
+			for _, v := range slices.Backward(file.versions) {
 				if tier.SHA256(sha256.Sum256(v.data)) == f.Add.Content.Files[0].SHA256 {
-					at, copied = max(at, v.at), true
+					at, copied = max(at, o.firstWritten(&file, v.data)), true
+					break
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -221,6 +222,7 @@ func (h *play) asked(f *gate.Facts, e rego.Evaluation, err error) {
 			}
 		}
 	}
+	h.decided(f, e)
 	if h.opts.Trace {
 		h.line(LanePolicy, "%s", verdict(f, e, err))
 	}
@@ -253,4 +255,31 @@ func verdict(f *gate.Facts, e rego.Evaluation, err error) string {
 		}
 	}
 	return text
+}
+
+// decided notes which rule decided about a segment last. What let it go counts for more than what
+// kept it at another time.
+func (h *play) decided(f *gate.Facts, e rego.Evaluation) {
+	for _, r := range e.Reasons {
+		if r.Rule == "" {
+			continue
+		}
+		if h.out.deciders == nil {
+			h.out.deciders = map[string]string{}
+		}
+		key := fmt.Sprintf("%s@%d", f.Log.ID, f.Seg.Range.Base)
+		if _, known := h.out.deciders[key]; e.Delete || !known {
+			h.out.deciders[key] = r.Rule
+		}
+		return
+	}
+}
+
+// Decided is the rule, as file:line, that decided about the segment of the violation; "" where none
+// was asked.
+func (o *Outcome) Decided() string {
+	if o.Violation == nil {
+		return ""
+	}
+	return o.deciders[o.Violation.Segment]
 }

@@ -29,6 +29,11 @@ func (h *play) state() uint64 {
 		add("%+v", *in)
 	}
 	add("%v %d %v %d", h.w.Objects.Keys(), h.w.Now, h.w.Paused, h.disk)
+	for _, id := range h.w.process.engine.Logs() {
+		v, _ := h.w.process.engine.Log(id)
+		add("%+v", v)
+	}
+	add("%d %d", h.w.process.engine.RetryAt(), h.disturbed)
 	for _, f := range h.w.Queued() {
 		add("%T%+v", f, f)
 	}

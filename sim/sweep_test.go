@@ -109,9 +109,6 @@ func (r *rig) sweep(h *history, n int, fate Fate) {
 	}
 }
 
-// settleRounds of a minute each are longer than every backoff and slow period of the engine.
-const settleRounds = 8
-
 // settle lets the world come to rest: processes that end are started again.
 func (r *rig) settle() {
 	for range settleRounds {

@@ -41,13 +41,23 @@ const numberedPrefix = "__tierd_"
 // The copies are what is asked. So each reason tells its rule, at the price of a plain evaluation;
 // tracing would cost more, and the contract's own sets stay as they are for whoever refers to them.
 func (s *Set) instrument(modules map[string]*ast.Module) {
+	s.instrumentKinds(modules, func(path string) []string {
+		if path == builtinPath {
+			return builtinAnswers
+		}
+		return answers
+	})
+}
+
+// instrumentKinds does so for the rules whose names are the kinds of their file.
+func (s *Set) instrumentKinds(modules map[string]*ast.Module, kindsOf func(string) []string) {
 	notes, _ := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
 	for _, path := range paths(modules) {
 		m := modules[path]
-		kinds := answers
-		if path == builtinPath {
-			kinds = builtinAnswers
+		if m == nil {
+			continue // the built-in one, where it is not asked
 		}
+		kinds := kindsOf(path)
 		if m.Package.Path.HasPrefix(libPackage) {
 			continue
 		}

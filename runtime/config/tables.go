@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -314,6 +315,18 @@ func limitSetting(key string, s setting[tier.Limit], format func(int64) string) 
 	out := Setting{key, wordUnset, origin(s.place)}
 	if s.value.Set {
 		out.Value = format(s.value.Value)
+	}
+	return out
+}
+
+// Names are the names and globs of the entries of tables, in order, each once; nil where the file
+// has none and every table is governed.
+func (c *Config) Names() []string {
+	var out []string
+	for _, e := range c.tables {
+		if !slices.Contains(out, e.name.value) {
+			out = append(out, e.name.value)
+		}
 	}
 	return out
 }

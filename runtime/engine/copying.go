@@ -15,7 +15,7 @@ func (e *Engine) considerCopy(l *logIndex) {
 		return
 	}
 	i := l.nextCopy()
-	if i < 0 || !e.consult(l, i) {
+	if i < 0 || l.expiring && l.local[i].Base < l.expireEnd || !e.consult(l, i) {
 		return
 	}
 	if until := e.heldUntil(l, i); until != 0 {
@@ -41,6 +41,9 @@ func (l *logIndex) nextCopy() int {
 		}
 		if !l.local[i].Closed() {
 			return -1
+		}
+		if l.stays && l.local[i].Next <= l.state.LogStart {
+			continue // a copy would be removed at once, and nothing else needs it as a proof
 		}
 		return i
 	}

@@ -344,6 +344,7 @@ func (e *Engine) evaluate(l *logIndex) {
 	e.ready.remove(l)
 	e.unwant(l)
 	l.block = e.blocked(l)
+	l.stays = e.localDelete(l.source) != tier.LocalDeleteUnlink
 	if !e.started {
 		return
 	}

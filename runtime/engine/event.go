@@ -347,9 +347,11 @@ type KeptRemote struct {
 	Range    tier.Range
 	Reasons  []tier.Reason
 	Due      tier.Time
+	Failed   bool // it was allowed, and could not be done
 }
 
-// StaysAll completes Expire where the oldest segment stays.
+// StaysAll completes Expire where the oldest segment stays, and Clear where the gate keeps what the
+// attempt left.
 type StaysAll struct{ Kept KeptRemote }
 
 // Removed completes Remove: the copies at Positions are gone, the others stay for now.

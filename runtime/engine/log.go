@@ -31,6 +31,7 @@ type logIndex struct {
 	double      string // another source that has a log of this id; "" if none
 	present     bool   // seen by the last whole look at its source
 	whole       bool   // the last look could read everything of it
+	stays       bool   // its local segments are not for tierd to delete
 	compacted   bool
 	localEnd    tier.Offset
 	sourceStart tier.Offset
@@ -55,6 +56,7 @@ type logIndex struct {
 	deleting   bool
 	moving     bool // the log start is being moved
 	expiring   bool
+	expireEnd  tier.Offset // while expiring: the end of what may leave the log
 	removing   bool
 	clearing   bool
 	holing     bool
@@ -70,9 +72,11 @@ type logIndex struct {
 	kept       *keptSegment
 	outdated   bool // what the question under way asked about has changed since
 
-	tombstones  []Tombstone // ascending by position
-	stale       bool        // a fresh look is needed before the start moves
-	reopened    bool        // an epoch was opened, and nothing was copied in it yet
+	tombstones  []Tombstone                 // ascending by position
+	uncleared   map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
+	keptOrphan  []tier.Reason               // why the last of them stays
+	stale       bool                        // a fresh look is needed before the start moves
+	reopened    bool                        // an epoch was opened, and nothing was copied in it yet
 	remoteKept  *keptRemote
 	denied      map[tier.Position]tier.Time // removals that were denied, and when to ask again
 	keptRemoval []tier.Reason

@@ -131,11 +131,28 @@ func (l *logIndex) oldestRemote() int {
 // those of the same base, which replaced it: a start that moves over one moves over all of them.
 // bytes are what the log has from it on; never is when no limit lets them go.
 func (e *Engine) remoteDue(l *logIndex, t *tableIndex, i int, bytes int64) tier.Time {
+	if l.replaces(t, l.remote[i].Base) {
+		return never
+	}
 	at := e.copyDue(t, &l.remote[i], bytes)
 	for i++; i < len(l.remote) && l.remote[i].Base == l.remote[i-1].Base; i++ {
 		at = max(at, e.copyDue(t, &l.remote[i], bytes))
 	}
 	return at
+}
+
+// replaces reports whether a local segment of that base is about to be copied in the place of what
+// the log has there: what leaves the log then would take the new copy with it.
+func (l *logIndex) replaces(t *tableIndex, base tier.Offset) bool {
+	if l.block != nil || t.state.State != tier.Enabled || l.state.Epoch != t.state.Epoch {
+		return false
+	}
+	if slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool { return a.Range.Base == base }) {
+		return true
+	}
+	i := l.at(base)
+	return i >= 0 && (l.states[i] == copying ||
+		l.local[i].Closed() && (l.states[i] == uncopied || l.states[i] == changed))
 }
 
 // copyDue is when some limit lets the one copy go. It mirrors the built-in policy, which decides.
@@ -187,6 +204,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 		return
 	}
 	l.expiring, t.deleting = true, true
+	l.expireEnd = f.Segments[len(f.Segments)-1].Next
 	e.deletes++
 	f.ID = e.id()
 	e.emit(f)
@@ -306,13 +324,16 @@ func (e *Engine) considerClear(l *logIndex) {
 	if l.clearing || len(l.tombstones) == 0 {
 		return
 	}
-	at := l.tombstones[0].At + e.settings.OrphanAge
-	if at > e.now {
-		l.wake(at)
+	for _, t := range l.tombstones {
+		at := max(t.At+e.settings.OrphanAge, l.uncleared[t.Position])
+		if at > e.now {
+			l.wake(at)
+			continue
+		}
+		l.clearing = true
+		e.emit(Clear{ID: e.id(), Log: l.id, Position: t.Position})
 		return
 	}
-	l.clearing = true
-	e.emit(Clear{ID: e.id(), Log: l.id, Position: l.tombstones[0].Position})
 }
 
 // moveFinished takes over a new start.
@@ -411,6 +432,14 @@ func (e *Engine) clearFinished(l *logIndex, f Clear, res Result) {
 		l.tombstones = slices.DeleteFunc(l.tombstones, func(t Tombstone) bool {
 			return t.Position == f.Position
 		})
+		delete(l.uncleared, f.Position)
+	case StaysAll:
+		// That a policy keeps it is no failure: the log goes on, and it is asked about again.
+		l.succeeded(what)
+		if l.uncleared == nil {
+			l.uncleared = map[tier.Position]tier.Time{}
+		}
+		l.uncleared[f.Position], l.keptOrphan = e.askAt(res.Kept.Due), res.Kept.Reasons
 	case Failed:
 		e.failed(l, what, res)
 	}

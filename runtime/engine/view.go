@@ -236,15 +236,18 @@ func (e *Engine) remoteWaits(l *logIndex, t *tableIndex) bool {
 		return true
 	}
 	i := l.oldestRemote()
-	return i >= 0 && e.remoteDue(l, t, &l.remote[i], l.remoteExtent().Bytes) <= e.now
+	return i >= 0 && e.remoteDue(l, t, i, l.remoteExtent().Bytes) <= e.now
 }
 
 // whyRemote says what the remote segments wait for, where that is no limit of theirs.
 func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
-	if len(l.remote) == 0 {
-		return nil
-	}
 	var out []tier.Reason
+	if len(l.uncleared) > 0 {
+		for _, r := range l.keptOrphan {
+			r.Text = fmt.Sprintf("what %d abandoned attempts left stays: %s", len(l.uncleared), r.Text)
+			out = append(out, r)
+		}
+	}
 	t := e.table(l.id.Table)
 	if why := e.finalStopped(t); why != nil && why != e.paused && e.remoteWaits(l, t) {
 		out = append(out, *why)

@@ -37,6 +37,9 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 		if err != nil {
 			return nil, err
 		}
+		if kept != nil && !kept.Failed {
+			return engine.StaysAll{Kept: *kept}, nil
+		}
 		if kept != nil {
 			return engine.Failed{Reason: kept.Reasons[0]}, nil
 		}

@@ -323,7 +323,7 @@ func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate
 	perform func(context.Context) error) (*engine.KeptRemote, error) {
 	stays := func(code tier.Code, err error) (*engine.KeptRemote, error) {
 		return &engine.KeptRemote{Reasons: []tier.Reason{{Code: code, Text: err.Error()}},
-			Due: x.c.Now().Add(time.Minute)}, nil
+			Due: x.c.Now().Add(time.Minute), Failed: true}, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return stays(tier.CodeUnknownOutcome, err)

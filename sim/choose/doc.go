@@ -2,8 +2,8 @@
 // chance, a search or a file may decide, so that the same history can be drawn at random, tried
 // exhaustively, read from bytes, written down, replayed and made smaller.
 //
-// A choice has a label, and one of n outcomes, numbered from 0; where outcomes have names, those are
-// written down too. By convention outcome 0 is the simplest one: shrinking goes there. A choice
+// A choice has a label, and one of n outcomes, numbered from 0; where outcomes have names, those
+// are written down too. By convention outcome 0 is the simplest one: shrinking goes there. A choice
 // whose label is Step begins a step, and its outcome 0 ends the history.
 //
 // # The scenario file
@@ -15,11 +15,12 @@
 //	 "property": "S1 NoUncopiedDelete",   what it breaks; absent where nothing
 //	 "segment": "orders/0@10",            of which segment; absent where of none
 //	 "digest": "9f...",                   of configuration, policies and data
+//	 "exhaust": [2, 4, 1],                bounds of the search that found it; absent for chance
 //	 "choices": [
 //	  {"label": "step", "of": 31, "pick": 4, "name": "owner: rolls"},
 //	  {"label": "log", "of": 3, "pick": 0, "name": "orders/0"}, ...]}
 //
 // A replay asks that each choice have the label, the number of outcomes and the name that the file
-// has: a file of another program, or of other policies, is refused with the number of the choice and
-// not bent into some other history.
+// has: a file of another program, or of other policies, is refused with the number of the choice
+// and not bent into some other history.
 package choose

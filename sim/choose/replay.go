@@ -2,9 +2,9 @@ package choose
 
 import "fmt"
 
-// Replay makes the choices of a list, and insists that they are the ones it is asked for. Where they
-// are not, or where the list is at its end, it panics with a *Mismatch, which Catch turns into an
-// error.
+// Replay makes the choices of a list, and insists that they are the ones it is asked for. Where
+// they are not, or where the list is at its end, it panics with a *Mismatch, which Catch turns into
+// an error.
 type Replay struct {
 	choices []Choice
 	at      int

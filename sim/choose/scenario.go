@@ -23,6 +23,7 @@ type Scenario struct {
 	Property string   `json:"property,omitempty"`
 	Segment  string   `json:"segment,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
+	Exhaust  []int    `json:"exhaust,omitempty"` // bounds of the search that found it
 	Choices  []Choice `json:"choices"`
 }
 
@@ -35,7 +36,7 @@ type scenarioFile struct {
 // Encode writes the scenario, one choice a line.
 func (s *Scenario) Encode() []byte {
 	head, err := json.Marshal(scenarioFile{scenarioFormat, scenarioVersion, Scenario{Seed: s.Seed,
-		Property: s.Property, Segment: s.Segment, Digest: s.Digest}})
+		Property: s.Property, Segment: s.Segment, Digest: s.Digest, Exhaust: s.Exhaust}})
 	if err != nil {
 		panic(fmt.Sprintf("choose: encode a scenario: %v", err)) // texts and numbers alone
 	}

@@ -1,0 +1,377 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tierd/tierd/sim"
+	"github.com/tierd/tierd/sim/choose"
+	"github.com/tierd/tierd/sim/report"
+)
+
+// runFlags say how many histories are tried.
+type runFlags struct {
+	Seeds  string        `default:"1..200" help:"How many histories, from seed 1 on, or which seeds: N or A..B." placeholder:"N|A..B"`
+	Budget time.Duration `help:"Stop after so long; 0 is no limit." placeholder:"60s"`
+	Jobs   int           `short:"j" help:"Histories at one time; 0 is one for each processor."`
+	Fresh  bool          `help:"Take the first seed from the clock, and print it."`
+}
+
+// outputFlags say where reports go.
+type outputFlags struct {
+	Out    string `default:"." help:"Directory for the scenario and the HTML page of a failure." placeholder:"DIR"`
+	JUnit  string `name:"junit" help:"Write JUnit XML to the file." placeholder:"FILE"`
+	JSON   string `name:"json" help:"Write JSON to the file; - is stdout, with nothing else." placeholder:"FILE"`
+	GitHub bool   `name:"github" env:"GITHUB_ACTIONS" help:"Print annotations for GitHub."`
+}
+
+// checkCmd tries histories.
+type checkCmd struct {
+	projectFlags
+	runFlags
+	outputFlags
+	Failures    int  `default:"1" help:"Stop after so many failures."`
+	Shrinks     int  `default:"3000" help:"How many histories shrinking one failure may take."`
+	AllowVacant bool `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule not tried."`
+}
+
+// Help says more.
+func (c *checkCmd) Help() string {
+	return `Each seed is one history, drawn by chance: of owners that write, processes that copy and
+delete, clocks that jump, and stores, disks and machines that fail. An oracle below the engine, with
+its own record of every byte, judges each step; the rules of package tierd.sim judge each deletion.
+
+A failure is shrunk to its fewest steps, and its scenario is written to tiersim-SEED.json. Run it
+again with replay, tell it with explain.
+
+Exit code: 0 passed, 1 a promise was broken, 2 bad input, 3 vacuous: a situation was not met or a
+rule never true or never false, 4 two runs of a seed differed, 5 a plugin hung.
+
+Examples:
+
+	tiersim check --config ./retention
+	tiersim check --seeds 1..5000 --budget 10m --junit report.xml`
+}
+
+// seedsMax bounds a range of seeds.
+const seedsMax = 10_000_000
+
+// seeds reads the range.
+func (r *runFlags) seeds() (from, to uint64, err error) {
+	a, b, isRange := strings.Cut(r.Seeds, "..")
+	if !isRange {
+		a, b = "1", a
+	}
+	from, errFrom := strconv.ParseUint(a, 10, 63)
+	to, errTo := strconv.ParseUint(b, 10, 63)
+	if errFrom != nil || errTo != nil || to < from || to-from >= seedsMax {
+		return 0, 0, usagef("--seeds %s: want a number of histories, or two seeds such as 1..500",
+			r.Seeds)
+	}
+	if to == 0 || !isRange && to < 1 {
+		return 0, 0, usagef("--seeds %s: no history at all would show nothing", r.Seeds)
+	}
+	if r.Fresh {
+		first := uint64(time.Now().UnixNano()) >> 10
+		from, to = first, first+(to-from)
+	}
+	return from, to, nil
+}
+
+// repeatEvery is how many seeds lie between two that are run twice: 5% are.
+const repeatEvery = 20
+
+// Run checks.
+func (c *checkCmd) Run(a *app) error {
+	p, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	from, to, err := c.seeds()
+	if err != nil {
+		return err
+	}
+	if c.Failures < 1 || c.Shrinks < 0 {
+		return usagef("--failures %d --shrinks %d: want at least 1 and 0", c.Failures, c.Shrinks)
+	}
+	quiet := c.JSON == "-"
+	if !quiet {
+		for _, why := range p.Absent {
+			a.printf("warning: %s\n", why)
+		}
+		a.printf("seeds %d..%d of %s, %d logs\n", from, to, c.subject(), len(p.Logs))
+	}
+	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: c.Failures, a: a, quiet: quiet}
+	r.run()
+	out := c.report(r)
+	if err := c.failures(a, r, out, quiet); err != nil {
+		return err
+	}
+	return c.finish(a, out, quiet)
+}
+
+func (f *projectFlags) subject() string {
+	if f.Builtin {
+		return "tierd's own project"
+	}
+	return f.Config
+}
+
+// failures shrinks what failed, and writes its files.
+func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) error {
+	for _, f := range r.failed {
+		before := f.Outcome.Steps
+		small := r.p.Shrink(f, c.Shrinks)
+		row := report.FailureOf(small, before)
+		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
+		if err := os.WriteFile(name, small.Scenario.Encode(), 0o644); err != nil {
+			return err
+		}
+		row.Scenario, row.Replay = name, c.replayLine(name)
+		out.Failures = append(out.Failures, row)
+		page := strings.TrimSuffix(name, ".json") + ".html"
+		html := report.HTML(&row, c.subject(), r.p.Digest)
+		if err := os.WriteFile(page, html, 0o644); err != nil {
+			return err
+		}
+		if !quiet {
+			a.printf("\n%s  report   %s\n\n", row.Screen(a.color()), page)
+		}
+	}
+	return nil
+}
+
+func (c *checkCmd) replayLine(file string) string {
+	return "tiersim replay " + file + c.flagsAgain()
+}
+
+// flagsAgain are the flags that make the same project.
+func (f *projectFlags) flagsAgain() string {
+	out := ""
+	switch {
+	case f.Builtin:
+		return " --builtin"
+	case f.Config != "./tierd.yaml" && f.Config != "tierd.yaml":
+		out = " --config " + f.Config
+	}
+	for _, t := range f.Table {
+		out += " --table " + t
+	}
+	for _, t := range f.Fact {
+		out += " --fact " + t
+	}
+	return out
+}
+
+// finish writes the reports and says how it ended.
+func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
+	switch {
+	case len(out.Failures) > 0:
+		out.Exit = exitViolation
+	case len(out.Unequal) > 0:
+		out.Exit = exitIndeterminate
+	case len(out.Vacuous) > 0 && !c.AllowVacant:
+		out.Exit = exitVacuous
+	}
+	text, err := out.JSON()
+	if err != nil {
+		return err
+	}
+	if quiet {
+		a.printf("%s", text)
+	} else {
+		if c.JSON != "" {
+			if err := os.WriteFile(c.JSON, text, 0o644); err != nil {
+				return err
+			}
+		}
+		a.summary(out)
+	}
+	if c.JUnit != "" {
+		text, err := out.JUnit()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(c.JUnit, text, 0o644); err != nil {
+			return err
+		}
+	}
+	if c.GitHub && !quiet {
+		a.printf("%s", out.Annotations())
+	}
+	return ended(out.Exit)
+}
+
+// summary is the end of a run on a terminal.
+func (a *app) summary(out *report.Run) {
+	a.printf("%d histories (%d without faults, %d run twice) in %s: %d operations, %d crashes, "+
+		"%d decisions, %d local deletions, %s simulated\n", out.Histories, out.Faultless,
+		out.Repeated, out.Elapsed.Round(time.Millisecond), out.Operations, out.Crashes,
+		out.Decisions, out.Deletions, out.Simulated.Round(time.Hour))
+	for _, seed := range out.Unequal {
+		a.printf("NOT DETERMINISTIC: two runs of seed %d differ\n", seed)
+	}
+	for _, v := range out.Vacuous {
+		a.printf("VACUOUS: %s\n", v)
+	}
+	if out.Exit == exitPassed {
+		a.printf("passed\n")
+	}
+}
+
+// report sums the histories up.
+func (c *checkCmd) report(r *runner) *report.Run {
+	out := r.sum
+	out.Subject, out.Digest = c.subject(), r.p.Digest
+	for _, s := range r.p.Situations() {
+		out.Situations = append(out.Situations, report.Situation{Name: s.String(), Count: r.met[s]})
+		if r.met[s] == 0 {
+			out.Vacuous = append(out.Vacuous, "never met: "+s.String())
+		}
+	}
+	for i, rule := range r.p.Config.Policies.Rules() {
+		if rule.Builtin {
+			continue
+		}
+		seen := r.rules[i]
+		out.Rules = append(out.Rules, report.Rule{Where: rule.Where, Answer: rule.Answer,
+			Title: rule.Title, True: seen.True, False: seen.False})
+		if seen.True == 0 {
+			out.Vacuous = append(out.Vacuous, fmt.Sprintf("never true: %s %s", rule.Answer, rule.Where))
+		}
+		if seen.False == 0 {
+			out.Vacuous = append(out.Vacuous, fmt.Sprintf("never false: %s %s", rule.Answer, rule.Where))
+		}
+	}
+	if r.p.Promises != nil && out.Judged == 0 {
+		out.Vacuous = append(out.Vacuous, "no deletion was put to the rules of package tierd.sim")
+	}
+	slices.Sort(out.Unequal)
+	return &out
+}
+
+// runner makes histories on several processors.
+type runner struct {
+	a        *app
+	p        *sim.Project
+	from, to uint64
+	flags    *runFlags
+	stopAt   int
+	quiet    bool
+
+	mu     sync.Mutex
+	next   uint64
+	last   time.Time // of the progress line
+	failed []*sim.Failure
+	met    map[sim.Situation]int
+	rules  []sim.RuleSeen
+	sum    report.Run
+}
+
+// progressEvery is how often progress is shown on a terminal.
+const progressEvery = 200 * time.Millisecond
+
+func (r *runner) run() {
+	began := time.Now()
+	ctx := r.a.ctx
+	if r.flags.Budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.flags.Budget)
+		defer cancel()
+	}
+	r.next, r.met = r.from, map[sim.Situation]int{}
+	r.rules = make([]sim.RuleSeen, len(r.p.Config.Policies.Rules()))
+	jobs := r.flags.Jobs
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	var wait sync.WaitGroup
+	for range jobs {
+		wait.Go(func() {
+			for {
+				seed, more := r.take(ctx)
+				if !more {
+					return
+				}
+				r.try(seed)
+			}
+		})
+	}
+	wait.Wait()
+	r.sum.From, r.sum.To, r.sum.Elapsed = r.from, max(r.next, r.from+1)-1, time.Since(began)
+	slices.SortFunc(r.failed, func(a, b *sim.Failure) int { return int(a.Seed) - int(b.Seed) })
+	if len(r.failed) > r.stopAt {
+		r.failed = r.failed[:r.stopAt]
+	}
+	r.progress(true)
+}
+
+// take gives the next seed.
+func (r *runner) take(ctx context.Context) (uint64, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next > r.to || len(r.failed) >= r.stopAt || ctx.Err() != nil {
+		return 0, false
+	}
+	r.next++
+	return r.next - 1, true
+}
+
+func (r *runner) try(seed uint64) {
+	out, failure := r.p.Find(seed)
+	again := out
+	if seed%repeatEvery == 0 {
+		again = r.p.Run(choose.NewRandom(seed), sim.Options{})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if failure != nil {
+		r.failed = append(r.failed, failure)
+	}
+	s := &r.sum
+	if again != out {
+		s.Repeated++
+		if again.Hash != out.Hash {
+			s.Unequal = append(s.Unequal, seed)
+		}
+	}
+	s.Histories++
+	if out.Faultless {
+		s.Faultless++
+	}
+	s.Operations += out.Operations
+	s.Effects += out.Effects
+	s.Crashes += out.Crashes
+	s.Decisions += out.Decisions
+	s.Deletions += out.Deletions
+	s.Judged += out.Judged
+	s.Simulated += out.Simulated
+	for _, name := range r.p.Situations() {
+		r.met[name] += out.Met[name]
+	}
+	for i, seen := range out.Rules {
+		r.rules[i].True += seen.True
+		r.rules[i].False += seen.False
+	}
+	r.progress(false)
+}
+
+// progress shows how far it is, on a terminal alone.
+func (r *runner) progress(end bool) {
+	if r.quiet || !terminal(r.a.stdout) || !end && time.Since(r.last) < progressEvery {
+		return
+	}
+	r.last = time.Now()
+	r.a.printf("\r\x1b[K")
+	if !end {
+		r.a.printf("%d of %d histories, %d failed", r.sum.Histories, r.to-r.from+1, len(r.failed))
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// The exit codes.
+const (
+	exitPassed        = 0
+	exitViolation     = 1 // a promise was broken
+	exitBadInput      = 2 // usage, configuration, policies or scenario
+	exitVacuous       = 3 // a situation was not met, or a rule not tried: nothing was shown
+	exitIndeterminate = 4 // two runs of one seed differed
+	exitPluginHang    = 5 // a plugin did not come back
+)
+
+// cli is the command line.
+type cli struct {
+	Check    checkCmd    `cmd:"" help:"Try histories, and say which promise breaks in which."`
+	Replay   replayCmd   `cmd:"" help:"Run a scenario again."`
+	Explain  explainCmd  `cmd:"" help:"Tell the history of a scenario in words."`
+	Shrink   shrinkCmd   `cmd:"" help:"Make a failing scenario smaller."`
+	Exhaust  exhaustCmd  `cmd:"" help:"Try every history within bounds."`
+	Coverage coverageCmd `cmd:"" help:"Show which situations and rules histories meet."`
+	Init     initCmd     `cmd:"" help:"Write a project to begin with."`
+}
+
+// system is what the command has of the process.
+type system struct {
+	stdout, stderr io.Writer
+	lookupEnv      func(string) (string, bool)
+}
+
+// app is what every command runs with.
+type app struct {
+	system
+	ctx context.Context
+}
+
+// printf prints on stdout; where that fails nobody can be told.
+func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
+
+const description = `tiersim tries your tierd configuration, policies and properties on simulated
+histories: clocks that jump, disks and stores that fail, processes that crash at any operation. It
+runs the very engine that tierd runs.
+
+Examples:
+
+    tiersim init ./retention
+    tiersim check --config ./retention --seeds 1..500
+    tiersim replay tiersim-17.json
+    tiersim explain tiersim-17.json`
+
+// exited ends the parser where kong wants to end the process.
+type exited int
+
+// run is the whole command: it returns the exit code.
+func run(ctx context.Context, args []string, sys system) (code int) {
+	c := &cli{}
+	complain := func(format string, args ...any) {
+		_, _ = fmt.Fprintf(sys.stderr, format+"\n", args...)
+	}
+	parser, err := kong.New(c, kong.Name("tiersim"), kong.Description(description),
+		kong.Writers(sys.stdout, sys.stderr), kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100,
+			NoAppDescFormat: true}))
+	if err != nil {
+		complain("tiersim: %v", err)
+		return exitBadInput
+	}
+	defer func() {
+		r := recover()
+		if e, ok := r.(exited); ok {
+			code = int(e)
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		complain("tiersim: %v", err)
+		return exitBadInput
+	}
+	err = parsed.Run(&app{system: sys, ctx: ctx})
+	var problems config.Problems
+	var policy rego.Errors
+	var ended *verdict
+	switch {
+	case err == nil:
+		return exitPassed
+	case errors.As(err, &ended):
+		return ended.code // it was said already
+	case errors.As(err, &problems), errors.As(err, &policy):
+		complain("%v", err) // each line begins with its place
+	default:
+		complain("tiersim: %v", err)
+	}
+	return exitBadInput
+}
+
+// verdict ends a command whose own output says how it ended.
+type verdict struct{ code int }
+
+func (v *verdict) Error() string { return fmt.Sprintf("exit code %d", v.code) }
+
+func ended(code int) error {
+	if code == exitPassed {
+		return nil
+	}
+	return &verdict{code}
+}
+
+// usagef is an argument that makes no sense.
+func usagef(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// mismatch says why a scenario cannot be replayed.
+func mismatch(file string, s *choose.Scenario, digest string, err error) error {
+	var m *choose.Mismatch
+	if !errors.As(err, &m) {
+		return err
+	}
+	hint := ""
+	if s.Digest != "" && s.Digest != digest {
+		hint = "; it was made with another configuration, or other policies or data"
+	}
+	return fmt.Errorf("%s: %w%s", file, err, hint)
+}

@@ -1,0 +1,37 @@
+package main
+
+import "github.com/tierd/tierd/sim/report"
+
+// coverageCmd shows what histories meet.
+type coverageCmd struct {
+	projectFlags
+	runFlags
+}
+
+// Help says more.
+func (c *coverageCmd) Help() string {
+	return `Prints how often the histories of check meet each situation, and how often each rule of the
+policies gives a reason (true) and is asked and gives none (false). What is VACUOUS there would let
+check exit 3.`
+}
+
+// Run shows them.
+func (c *coverageCmd) Run(a *app) error {
+	p, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	from, to, err := c.seeds()
+	if err != nil {
+		return err
+	}
+	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: seedsMax, a: a, quiet: true}
+	r.run()
+	check := checkCmd{projectFlags: c.projectFlags, runFlags: c.runFlags}
+	var out *report.Run = check.report(r)
+	a.printf("%s", out.Matrix())
+	if n := len(r.failed); n > 0 {
+		a.printf("\n%d histories break a promise: run tiersim check\n", n)
+	}
+	return nil
+}

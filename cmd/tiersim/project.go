@@ -1,0 +1,224 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/facts"
+	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/sim"
+)
+
+// projectFlags say what is simulated.
+type projectFlags struct {
+	Config  string   `short:"c" default:"./tierd.yaml" env:"TIERD_CONFIG" help:"Configuration file of tierd, or a directory with a tierd.yaml."`
+	Builtin bool     `help:"Simulate tierd's own project in place of a configuration: the built-in policy, and settings that change at any moment."`
+	Table   []string `help:"A table to simulate besides those of the configuration and the policies; may be repeated." placeholder:"NAME"`
+	Fact    []string `help:"A sample of a fact, for one whose file is not here: NAME=FILE; may be repeated." placeholder:"NAME=FILE"`
+}
+
+// tablesMax bounds how many tables are simulated.
+const tablesMax = 8
+
+// ages is longer than any sample of a fact is old.
+const ages = 100 * 366 * 24 * time.Hour
+
+// load reads the project.
+func (f *projectFlags) load(a *app) (*sim.Project, error) {
+	if f.Builtin {
+		return sim.Builtin()
+	}
+	name := filepath.Clean(f.Config)
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		name = filepath.Join(name, "tierd.yaml")
+	}
+	host := config.OS()
+	host.LookupEnv = a.lookupEnv
+	files, err := config.LoadGeneration(name, host)
+	if err != nil {
+		return nil, err
+	}
+	cfg := files.Config
+	if len(cfg.Sources) == 0 {
+		return nil, fmt.Errorf("%s: no source is configured: there is nothing to simulate", name)
+	}
+	modules := make([]rego.Module, len(files.Policies))
+	for i, p := range files.Policies {
+		modules[i] = rego.Module{Path: relative(p.Path), Source: p.Content}
+	}
+	opts := rego.Options{Facts: cfg.FactNames(), Timeout: rego.NoTimeout}
+	set, err := rego.Load(modules, files.Document, opts)
+	if err != nil {
+		return nil, err
+	}
+	promises, err := rego.LoadPromises(modules, files.Document, opts)
+	if err != nil {
+		return nil, err
+	}
+	p := &sim.Project{Config: worldOf(cfg, set), Promises: promises}
+	for _, r := range set.Rules() {
+		p.UserPolicies = p.UserPolicies || !r.Builtin
+	}
+	mentioned := rego.Mentioned(modules, files.Document)
+	p.Spans = mentioned.Spans
+	p.Logs, err = f.logs(cfg, mentioned)
+	if err != nil {
+		return nil, err
+	}
+	if p.Facts, p.Absent, err = f.facts(cfg); err != nil {
+		return nil, err
+	}
+	p.Digest = digestOf(p, set)
+	return p, p.Validate()
+}
+
+// relative is the path as it is shown: below the working directory, if it is.
+func relative(name string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return name
+	}
+	if rel, err := filepath.Rel(dir, name); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return name
+}
+
+// worldOf is the configuration as a world has it. Sources are plain directories there, and a way to
+// delete that a broker has a part in is unlink: what proves a deletion is the same.
+func worldOf(cfg *config.Config, set *rego.Set) sim.Config {
+	way := tier.LocalDeleteNever
+	for _, s := range cfg.Sources {
+		if s.LocalDelete != tier.LocalDeleteNever {
+			way = tier.LocalDeleteUnlink
+		}
+	}
+	return sim.Config{Tables: cfg.Table, Policies: set, Workers: min(cfg.Copy.Workers, 2),
+		Brake: cfg.Limits.Brake(), Verify: cfg.Copy.Verify, Delete: way,
+		Tolerance: cfg.Limits.ClockTolerance, AskAgain: 5 * time.Minute,
+		Next: logdir.NextFollowing, Grace: cfg.Limits.RemoteDeleteGrace,
+		OrphanAge: cfg.Limits.OrphanAge}
+}
+
+// logs are the logs that are simulated: two of the first table, and one of each other that the
+// configuration or the policies speak of by name or by pattern.
+func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) ([]tier.LogID, error) {
+	var tables []string
+	add := func(name string) {
+		if _, governed := cfg.Table(name); governed && !slices.Contains(tables, name) {
+			tables = append(tables, name)
+		}
+	}
+	for _, name := range f.Table {
+		if _, governed := cfg.Table(name); !governed {
+			return nil, usagef("--table %s: no entry of tables governs it", name)
+		}
+		add(name)
+	}
+	ids := map[string][]string{} // names of logs that are spoken of, by table
+	for _, text := range m.Logs {
+		if id, err := tier.ParseLogID(text); err == nil {
+			add(id.Table)
+			ids[id.Table] = append(ids[id.Table], id.Name)
+		}
+	}
+	for _, name := range slices.Concat(m.Tables, cfg.Names()) {
+		add(example(name))
+	}
+	for _, pattern := range m.Patterns {
+		add(example(pattern))
+	}
+	if cfg.Names() == nil && len(tables) < 2 {
+		add("orders")
+		add("clicks")
+	}
+	if len(tables) == 0 {
+		return nil, fmt.Errorf("%s: no table can be simulated: name one with --table", cfg.Path)
+	}
+	var out []tier.LogID
+	for i, table := range tables[:min(len(tables), tablesMax)] {
+		names := append(ids[table], "0")
+		if i == 0 && len(ids[table]) == 0 {
+			names = append(names, "1")
+		}
+		for _, name := range names {
+			if id := (tier.LogID{Table: table, Name: name}); !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out, nil
+}
+
+// example is a name that the glob matches; the name itself where it is none.
+func example(glob string) string {
+	name := strings.NewReplacer("*", "x", "?", "x", `\`, "").Replace(glob)
+	if ok, err := path.Match(glob, name); err == nil && ok {
+		return name
+	}
+	return ""
+}
+
+// facts reads the samples of the facts, as they are while they are known. What has none is never
+// known, which absent names.
+func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent []string,
+	err error) {
+	samples := map[string]string{}
+	for _, text := range f.Fact {
+		name, file, ok := strings.Cut(text, "=")
+		if !ok || !slices.Contains(cfg.FactNames(), name) {
+			return nil, nil, usagef("--fact %s: want NAME=FILE, and NAME among %v", text,
+				cfg.FactNames())
+		}
+		samples[name] = file
+	}
+	known = map[string]any{}
+	for _, fact := range cfg.Facts {
+		file := facts.File{Name: fact.Name, Path: fact.Path, MaxAge: ages}
+		if sample := samples[fact.Name]; sample != "" {
+			file.Path = sample
+		}
+		set := facts.New([]facts.File{file}, func(document any) (any, error) { return document, nil })
+		now := tier.TimeOf(time.Now())
+		set.Load(now, tier.Time(ages))
+		values, unknown := set.At(now, tier.Time(ages))
+		if len(unknown) > 0 && samples[fact.Name] != "" {
+			return nil, nil, usagef("--fact %s: %s", fact.Name, unknown[0].Why)
+		}
+		if len(unknown) > 0 {
+			absent = append(absent, fmt.Sprintf("the fact %s is never known here: %s; give a sample "+
+				"with --fact %s=FILE", fact.Name, unknown[0].Why, fact.Name))
+			known[fact.Name] = nil
+			continue
+		}
+		known[fact.Name] = values[fact.Name]
+	}
+	return known, absent, nil
+}
+
+// digestOf identifies what a scenario depends on.
+func digestOf(p *sim.Project, set *rego.Set) string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s\n%v\n", set.Digest(), p.Logs)
+	for _, id := range p.Logs {
+		t, _ := p.Config.Tables(id.Table)
+		_, _ = fmt.Fprintf(h, "%+v\n", t)
+	}
+	text, err := json.Marshal(p.Facts)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	h.Write(text)
+	return hex.EncodeToString(h.Sum(nil))
+}

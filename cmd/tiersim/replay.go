@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tierd/tierd/sim"
+	"github.com/tierd/tierd/sim/choose"
+	"github.com/tierd/tierd/sim/report"
+)
+
+// scenarioFlags name a scenario and its project.
+type scenarioFlags struct {
+	projectFlags
+	File string `arg:"" help:"Scenario file, as check writes it." placeholder:"FILE"`
+}
+
+// run replays the scenario.
+func (f *scenarioFlags) run(a *app) (*sim.Project, *sim.Failure, error) {
+	text, err := os.ReadFile(f.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := choose.Decode(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.File, err)
+	}
+	p, err := f.load(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := p.Replay(s)
+	if err != nil {
+		return nil, nil, mismatch(f.File, s, p.Digest, err)
+	}
+	return p, &sim.Failure{Scenario: s, Outcome: out}, nil
+}
+
+// replayCmd runs a scenario again.
+type replayCmd struct {
+	scenarioFlags
+	HTML string `name:"html" help:"Write the HTML page to the file." placeholder:"FILE"`
+}
+
+// Run replays.
+func (c *replayCmd) Run(a *app) error {
+	p, f, err := c.run(a)
+	if err != nil {
+		return err
+	}
+	if f.Outcome.Violation == nil {
+		a.printf("%s: every promise is kept, in %d steps and %d operations\n", c.File,
+			f.Outcome.Steps, f.Outcome.Operations)
+		if c.HTML != "" {
+			row := report.Failure{Property: "every promise is kept", Steps: report.StepsOf(f.Scenario),
+				Trace: f.Outcome.Trace, Scenario: c.File}
+			return os.WriteFile(c.HTML, report.HTML(&row, c.subject(), p.Digest), 0o644)
+		}
+		return nil
+	}
+	row := report.FailureOf(f, f.Outcome.Steps)
+	row.Scenario, row.Replay = c.File, "tiersim replay "+c.File+c.flagsAgain()
+	a.printf("%s", row.Screen(a.color()))
+	if c.HTML != "" {
+		html := report.HTML(&row, c.subject(), p.Digest)
+		if err := os.WriteFile(c.HTML, html, 0o644); err != nil {
+			return err
+		}
+	}
+	return ended(exitViolation)
+}
+
+// explainCmd tells the history of a scenario.
+type explainCmd struct {
+	scenarioFlags
+	All bool `help:"Also every operation on disk, store and ledger that changes something."`
+}
+
+// Run tells it.
+func (c *explainCmd) Run(a *app) error {
+	_, f, err := c.run(a)
+	if err != nil {
+		return err
+	}
+	for _, l := range f.Outcome.Trace {
+		switch {
+		case l.Lane == sim.LaneStep:
+			a.printf("\n%3d  %s\n", l.Step, l.Text)
+		case c.All || !operation(l):
+			a.printf("     %s  %-13s %s\n", l.At, l.Lane, l.Text)
+		}
+	}
+	if f.Outcome.Violation == nil {
+		a.printf("\nevery promise is kept\n")
+	}
+	return nil
+}
+
+// operation reports whether the line is a mere operation.
+func operation(l sim.Line) bool {
+	for _, place := range []sim.Place{sim.OnDisk, sim.InStore, sim.InLedger} {
+		if strings.HasPrefix(l.Text, string(place)+": ") {
+			return !strings.Contains(l.Text, "fails") && !strings.Contains(l.Text, "stops") &&
+				!strings.Contains(l.Text, "reports")
+		}
+	}
+	return false
+}
+
+// shrinkCmd makes a scenario smaller.
+type shrinkCmd struct {
+	scenarioFlags
+	Shrinks int    `default:"20000" help:"How many histories it may take."`
+	Out     string `short:"o" help:"File for the smaller scenario; in place of the old one without it." placeholder:"FILE"`
+}
+
+// Run shrinks.
+func (c *shrinkCmd) Run(a *app) error {
+	p, f, err := c.run(a)
+	if err != nil {
+		return err
+	}
+	if f.Outcome.Violation == nil {
+		return usagef("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
+	}
+	small := p.Shrink(f, c.Shrinks)
+	name := c.File
+	if c.Out != "" {
+		name = c.Out
+	}
+	if err := os.WriteFile(filepath.Clean(name), small.Scenario.Encode(), 0o644); err != nil {
+		return err
+	}
+	a.printf("%s: from %d steps to %d\n", name, f.Outcome.Steps, small.Outcome.Steps)
+	return nil
+}

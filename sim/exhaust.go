@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// Bounds are those of an exhaustive search: one log that begins with so many closed segments, up to
+// so many actions, and at any operation that changes something a stop of the process or its
+// machine, or at any call of the store a fault, so many in one history.
+type Bounds struct {
+	Segments     int
+	Actions      int
+	Disturbances int
+}
+
+// boundedActs are the actions of an exhaustive search.
+var boundedActs = []string{"owner: rolls", "owner: rewrites a segment", "owner: drops the head",
+	"process: runs", "time: passes, and the process runs"}
+
+// boundedFaults are the faults of the store that it tries.
+var boundedFaults = []storeFault{uploadFaults[0], uploadFaults[1], uploadFaults[2], uploadFaults[4],
+	readFaults[0], readFaults[2], readFaults[3], deleteFaults[0], deleteFaults[1],
+	{kind: fault.OpIter, name: "gives no answer", effect: fault.Effect{Err: errInjected}}}
+
+// String is what the search is exhaustive within.
+func (b *Bounds) String() string {
+	return fmt.Sprintf("1 log of %d closed segments, up to %d actions of %d kinds, and at every "+
+		"operation a stop, or a fault of the store: up to %d of them in a history", b.Segments,
+		b.Actions, len(boundedActs), b.Disturbances)
+}
+
+func (b *Bounds) among(acts []act) []act {
+	if b == nil {
+		return acts
+	}
+	return slices.DeleteFunc(acts, func(a act) bool {
+		return !slices.Contains(boundedActs, a.kind+": "+a.name)
+	})
+}
+
+func (b *Bounds) steps() int {
+	if b == nil {
+		return historyStepsMax
+	}
+	return b.Actions
+}
+
+// Firsts is how many first choices a search has; each can be searched on its own.
+func (b *Bounds) Firsts() int { return len(boundedActs) + 1 }
+
+// Explored is what a search came to.
+type Explored struct {
+	Histories int
+	States    int // different ones
+	Failure   *Failure
+	Stopped   bool // before it was through
+}
+
+// Exhaust tries every history within the bounds whose first choice is first. A state that was met
+// before, with as many actions and disturbances left, is not gone on from again. It ends at the
+// first failure, and when more says so, which is asked between histories.
+func (p *Project) Exhaust(b Bounds, first int, more func(*Explored) bool) *Explored {
+	q := *p
+	q.Logs = p.Logs[:1]
+	seen := map[uint64]int{}
+	out := &Explored{}
+	tree := choose.NewTree(first, b.Firsts())
+	for {
+		r := &choose.Recorder{Chooser: &narrow{tree}}
+		made := q.Run(r, Options{Bounds: &b, ended: func(h *play) bool {
+			state, left := h.state(), b.Actions-h.out.Steps
+			if before, met := seen[state]; met && before >= left {
+				return true
+			}
+			seen[state] = left
+			return false
+		}})
+		out.Histories++
+		out.States = len(seen)
+		if made.Violation != nil {
+			s := &choose.Scenario{Property: string(made.Violation.Property), Digest: p.Digest,
+				Segment: made.Violation.Segment, Choices: r.Made,
+				Exhaust: []int{b.Segments, b.Actions, b.Disturbances}}
+			out.Failure = &Failure{Scenario: s, Outcome: made}
+			return out
+		}
+		if !tree.Next() {
+			return out
+		}
+		if !more(out) {
+			out.Stopped = true
+			return out
+		}
+	}
+}
+
+// narrow hands on to a tree what an exhaustive search varies, and takes outcome 0 of all else.
+type narrow struct{ tree *choose.Tree }
+
+// fixedLabels are the choices that a search does not vary.
+var fixedLabels = []string{"workers", "hour of the week", "log", "segments", "version",
+	"a new process in the end", "segment"}
+
+// Choose implements choose.Chooser.
+func (n *narrow) Choose(label string, of int) int {
+	if slices.Contains(fixedLabels, label) {
+		if label == "version" {
+			return 1 // other content than there was
+		}
+		return 0
+	}
+	return n.tree.Choose(label, of)
+}
+
+// small is the project of one log, and limits that are reached within a few actions.
+func (h *play) small() {
+	if b := h.opts.Bounds; b != nil {
+		must(h.w.Append(h.p.Logs[0], b.Segments-1))
+		h.over.localSegments = &tier.Limit{Set: true, Value: 1}
+		must(h.w.Reload())
+	}
+}

@@ -1,0 +1,264 @@
+// Package report tells what simulated histories came to: to people on a terminal, to continuous
+// integration as JUnit, JSON and GitHub annotations, and as one HTML page that needs no network.
+package report
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tierd/tierd/sim"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// Run is what a number of histories came to. Times are of the simulated world but for Elapsed.
+type Run struct {
+	Subject    string        `json:"subject"` // the configuration, or what else was simulated
+	Digest     string        `json:"digest"`
+	From       uint64        `json:"from"` // the first seed
+	To         uint64        `json:"to"`   // the last one
+	Histories  int           `json:"histories"`
+	Faultless  int           `json:"faultless"`
+	Repeated   int           `json:"repeated"` // seeds that were run twice, to compare
+	Operations int           `json:"operations"`
+	Effects    int           `json:"effects"`
+	Crashes    int           `json:"crashes"`
+	Decisions  int           `json:"decisions"` // of the policies
+	Deletions  int           `json:"deletions"` // of local segments
+	Judged     int           `json:"judged"`    // deletions that the user's properties were asked about
+	Simulated  time.Duration `json:"simulated_ns"`
+	Elapsed    time.Duration `json:"elapsed_ns"`
+	Situations []Situation   `json:"situations"`
+	Rules      []Rule        `json:"rules"`
+	Failures   []Failure     `json:"failures"`
+	Vacuous    []string      `json:"vacuous"`       // what was not met or tried
+	Unequal    []uint64      `json:"indeterminate"` // seeds of which two runs differed
+	Exit       int           `json:"exit"`
+}
+
+// Situation is one that had to be met.
+type Situation struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// Rule is one of the user's rules.
+type Rule struct {
+	Where  string `json:"where"` // file:line
+	Answer string `json:"answer"`
+	Title  string `json:"title,omitempty"`
+	True   int    `json:"true"`
+	False  int    `json:"false"`
+}
+
+// Failure is a history that broke a promise.
+type Failure struct {
+	Seed     uint64   `json:"seed"`
+	Property string   `json:"property"`
+	Segment  string   `json:"segment,omitempty"`
+	Text     string   `json:"text"`
+	Steps    []string `json:"steps"`
+	Decided  string   `json:"decided_by,omitempty"` // the deciding rule, file:line
+	Scenario string   `json:"scenario"`             // the file that replays it
+	Replay   string   `json:"replay"`               // the command
+
+	Before    int            `json:"steps_before_shrinking"`
+	Trace     []sim.Line     `json:"-"`
+	Snapshots []sim.Snapshot `json:"-"`
+}
+
+// FailureOf describes a failure that was shrunk from so many steps.
+func FailureOf(f *sim.Failure, before int) Failure {
+	v := f.Outcome.Violation
+	return Failure{Seed: f.Seed, Property: string(v.Property), Segment: v.Segment, Text: v.Text,
+		Steps: StepsOf(f.Scenario), Decided: f.Outcome.Decided(), Before: before,
+		Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots}
+}
+
+// StepsOf are the steps of a scenario in words, what was chosen in each behind it. What is as
+// simple as can be is left out.
+func StepsOf(s *choose.Scenario) []string {
+	var out []string
+	for _, step := range choose.Steps(s.Choices)[1:] {
+		if step[0].Pick == 0 {
+			out = append(out, "everything heals, and time passes")
+			continue
+		}
+		var with []string
+		for _, c := range step[1:] {
+			if c.Pick > 0 || c.Name != "" {
+				with = append(with, c.String())
+			}
+		}
+		text := step[0].Name
+		if len(with) > 0 {
+			const most = 4
+			if len(with) > most {
+				with = append(with[:most], fmt.Sprintf("and %d more", len(with)-most))
+			}
+			text += " (" + strings.Join(with, ", ") + ")"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Screen is the failure on one screen of a terminal.
+func (f *Failure) Screen(color bool) string {
+	red, bold, off := "", "", ""
+	if color {
+		red, bold, off = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%sFAILED%s  %s%s%s", red, off, bold, f.Property, off)
+	if f.Segment != "" {
+		fmt.Fprintf(&b, "  %s", f.Segment)
+	}
+	fmt.Fprintf(&b, "\n\n  %s\n\n", f.Text)
+	for i, s := range f.Steps {
+		const most = 10
+		if i == most {
+			fmt.Fprintf(&b, "      and %d more steps: tiersim explain %s\n", len(f.Steps)-most, f.Scenario)
+			break
+		}
+		fmt.Fprintf(&b, "  %2d  %s\n", i+1, s)
+	}
+	fmt.Fprintf(&b, "\n  seed     %d, shrunk from %d steps to %d\n", f.Seed, f.Before, len(f.Steps))
+	if f.Decided != "" {
+		fmt.Fprintf(&b, "  decided  %s\n", f.Decided)
+	}
+	fmt.Fprintf(&b, "  replay   %s\n", f.Replay)
+	return b.String()
+}
+
+// JSON is the run as one object.
+func (r *Run) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", "  ")
+	return append(text, '\n'), err
+}
+
+// junit is the form that continuous integration reads.
+type junit struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit has one case for each property that broke, each situation and each rule.
+func (r *Run) JUnit() ([]byte, error) {
+	suite := junit{Name: "tiersim " + r.Subject,
+		Time: strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64)}
+	add := func(class, name string, failure *junitFailure) {
+		suite.Tests++
+		if failure != nil {
+			suite.Failures++
+		}
+		suite.Cases = append(suite.Cases, junitCase{name, class, failure})
+	}
+	for i := range r.Failures {
+		f := &r.Failures[i]
+		add("property", f.Property, &junitFailure{f.Text, f.Screen(false)})
+	}
+	if len(r.Failures) == 0 {
+		add("property", fmt.Sprintf("%d histories keep every promise", r.Histories), nil)
+	}
+	for _, s := range r.Situations {
+		var failure *junitFailure
+		if s.Count == 0 {
+			failure = &junitFailure{Message: "VACUOUS: it was not met"}
+		}
+		add("situation", s.Name, failure)
+	}
+	for _, rule := range r.Rules {
+		var failure *junitFailure
+		if rule.True == 0 || rule.False == 0 {
+			failure = &junitFailure{Message: fmt.Sprintf("VACUOUS: true %d times, false %d times",
+				rule.True, rule.False)}
+		}
+		add("rule", rule.Answer+" "+rule.Where, failure)
+	}
+	for _, seed := range r.Unequal {
+		add("determinism", fmt.Sprintf("seed %d", seed), &junitFailure{Message: "two runs differ"})
+	}
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	return append([]byte(xml.Header), append(text, '\n')...), err
+}
+
+// Annotations are GitHub's workflow commands, one a line: each failure at the rule that decided.
+func (r *Run) Annotations() string {
+	var b strings.Builder
+	for i := range r.Failures {
+		f := &r.Failures[i]
+		fmt.Fprintf(&b, "::error %stitle=%s::%s; %s\n", at(f.Decided), escape(f.Property, true),
+			escape(f.Text, false), escape(f.Replay, false))
+	}
+	for _, v := range r.Vacuous {
+		fmt.Fprintf(&b, "::error title=VACUOUS::%s\n", escape(v, false))
+	}
+	for _, seed := range r.Unequal {
+		fmt.Fprintf(&b, "::error title=not deterministic::two runs of seed %d differ\n", seed)
+	}
+	return b.String()
+}
+
+// at is the place of an annotation; nothing where file:line is of no file of the user's.
+func at(where string) string {
+	i := strings.LastIndexByte(where, ':')
+	if i < 0 || path.Dir(where) == "tierd" {
+		return ""
+	}
+	return fmt.Sprintf("file=%s,line=%s,", escape(where[:i], true), where[i+1:])
+}
+
+func escape(s string, property bool) string {
+	s = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+	if property {
+		s = strings.NewReplacer(":", "%3A", ",", "%2C").Replace(s)
+	}
+	return s
+}
+
+// Matrix shows situations and rules with their counts, for coverage.
+func (r *Run) Matrix() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d histories, seeds %d..%d\n\nsituation%smet\n", r.Histories, r.From, r.To,
+		strings.Repeat(" ", 63))
+	for _, s := range r.Situations {
+		fmt.Fprintf(&b, "  %-64s %8d%s\n", s.Name, s.Count, missing(s.Count == 0))
+	}
+	if len(r.Rules) > 0 {
+		fmt.Fprintf(&b, "\nrule%strue    false\n", strings.Repeat(" ", 58))
+	}
+	rules := slices.Clone(r.Rules)
+	for _, rule := range rules {
+		fmt.Fprintf(&b, "  %-54s %8d %8d%s\n", rule.Answer+" "+rule.Where, rule.True, rule.False,
+			missing(rule.True == 0 || rule.False == 0))
+	}
+	return b.String()
+}
+
+func missing(is bool) string {
+	if is {
+		return "  VACUOUS"
+	}
+	return ""
+}
