@@ -26,11 +26,15 @@ func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
 }
 
 // Shrink makes a failure smaller: the history that it then is breaks the same promise in fewer
-// steps. runsMax bounds how many histories that may take. The outcome has its trace.
-func (p *Project) Shrink(f *Failure, runsMax int) *Failure {
+// steps. runsMax bounds how many histories that may take, and more, which is asked before each, ends
+// it sooner. The outcome has its trace.
+func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	want := f.Outcome.Violation.Property
 	made := choose.Shrink(f.Scenario.Choices, runsMax,
 		func(choices []choose.Choice) ([]choose.Choice, bool) {
+			if !more() {
+				return nil, false
+			}
 			r := &choose.Recorder{Chooser: choose.NewLoose(choices)}
 			out := p.Run(r, Options{})
 			return r.Made, out.Violation != nil && out.Violation.Property == want

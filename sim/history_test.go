@@ -21,7 +21,7 @@ func TestHistories(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(*historyCount) && failed < 3; seed++ {
 		if _, f := p.Find(seed); f != nil {
 			failed++
-			small := p.Shrink(f, 2000)
+			small := p.Shrink(f, 1000, func() bool { return true })
 			t.Errorf("seed %d: %s", seed, small.Outcome.Violation)
 			for _, l := range small.Outcome.Trace {
 				t.Logf("%3d %s %-14s %s", l.Step, l.At, l.Lane, l.Text)

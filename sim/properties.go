@@ -406,12 +406,12 @@ func (o *Oracle) monotone(l *ledgerLog) {
 	o.floor[id] = max(o.floor[id], copied)
 }
 
-// sound (S2): every offset below the copied offset is in a recorded hole or in a recorded copy, and
-// what is recorded as a copy is in the store with bytes that the owner wrote.
+// sound (S2): every offset of the log below the copied offset is in a recorded hole or in a recorded
+// copy (what left the log was judged by started), and what is recorded as a copy is in the store with bytes that the owner wrote.
 func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 	id := l.state.Log
 	why := ""
-	below := tier.Range{Base: l.state.Start, Next: l.state.Copied}
+	below := tier.Range{Base: max(l.state.Start, l.state.LogStart), Next: l.state.Copied}
 	if !leaves(t) && l.state.Epoch >= t.Fresh && !l.covered().Covers(below) {
 		why = "of what lies below it something was never copied"
 	}
@@ -466,9 +466,7 @@ func (o *Oracle) kept(l *logRecord, files []file, known *ledgerLog, store *store
 				return x.base == s.Base && x.name == f.name && x.place != dead &&
 					bytes.Equal(x.data, data)
 			})
-			gone := slices.ContainsFunc(o.deletions, func(d deletion) bool {
-				return d.untiered && d.log == l.id && d.base == s.Base
-			})
+			gone := o.wentUntiered(l.id, s.Base)
 			if local || gone || o.lostSome(l.id) {
 				continue
 			}
@@ -478,6 +476,13 @@ func (o *Oracle) kept(l *logRecord, files []file, known *ledgerLog, store *store
 			}
 		}
 	}
+}
+
+// wentUntiered reports whether the segment was deleted while its table did not tier.
+func (o *Oracle) wentUntiered(id tier.LogID, base tier.Offset) bool {
+	return slices.ContainsFunc(o.deletions, func(d deletion) bool {
+		return d.untiered && d.log == id && d.base == base
+	})
 }
 
 // lostSome reports whether the store lost some object of the log by itself.
@@ -511,7 +516,7 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 		last = records[n-1].base // nothing tells what is missing above it
 	}
 	for _, s := range l.segments {
-		excused := s.removed && (!due || s.Base >= last)
+		excused := (s.removed || o.wentUntiered(l.id, s.Base)) && (!due || s.Base >= last)
 		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
 		if s.closed && inside && !excused && !covered.Covers(s.Range) {
 			why = "offsets of " + s.Range.String() + " are in neither tier, and in no hole"

@@ -25,7 +25,7 @@ import (
 const SourceName = "wal"
 
 // stepsMax bounds how many effects one Run performs: more than that is a livelock.
-const stepsMax = 2_000
+const stepsMax = 1_000
 
 // ErrCrashed is what a process gives back that was stopped in the middle.
 var ErrCrashed = errors.New("the process was stopped")

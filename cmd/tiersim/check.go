@@ -38,9 +38,10 @@ type checkCmd struct {
 	projectFlags
 	runFlags
 	outputFlags
-	Failures    int  `default:"1" help:"Stop after so many failures."`
-	Shrinks     int  `default:"3000" help:"How many histories shrinking one failure may take."`
-	AllowVacant bool `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule not tried."`
+	Failures    int           `default:"1" help:"Stop after so many failures."`
+	Shrinks     int           `default:"5000" help:"How many histories shrinking one failure may take."`
+	ShrinkTime  time.Duration `default:"30s" help:"How long shrinking one failure may take." placeholder:"30s"`
+	AllowVacant bool          `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule not tried."`
 }
 
 // Help says more.
@@ -118,6 +119,12 @@ func (c *checkCmd) Run(a *app) error {
 	return c.finish(a, out, quiet)
 }
 
+// within is true for so long.
+func within(d time.Duration) func() bool {
+	end := time.Now().Add(d)
+	return func() bool { return time.Now().Before(end) }
+}
+
 func (f *projectFlags) subject() string {
 	if f.Builtin {
 		return "tierd's own project"
@@ -129,7 +136,7 @@ func (f *projectFlags) subject() string {
 func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) error {
 	for _, f := range r.failed {
 		before := f.Outcome.Steps
-		small := r.p.Shrink(f, c.Shrinks)
+		small := r.p.Shrink(f, c.Shrinks, within(c.ShrinkTime))
 		row := report.FailureOf(small, before)
 		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
 		if err := os.WriteFile(name, small.Scenario.Encode(), 0o644); err != nil {

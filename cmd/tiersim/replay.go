@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
@@ -112,8 +113,9 @@ func operation(l sim.Line) bool {
 // shrinkCmd makes a scenario smaller.
 type shrinkCmd struct {
 	scenarioFlags
-	Shrinks int    `default:"20000" help:"How many histories it may take."`
-	Out     string `short:"o" help:"File for the smaller scenario; in place of the old one without it." placeholder:"FILE"`
+	Shrinks int           `default:"20000" help:"How many histories it may take."`
+	Time    time.Duration `default:"5m" help:"How long it may take." placeholder:"5m"`
+	Out     string        `short:"o" help:"File for the smaller scenario; in place of the old one without it." placeholder:"FILE"`
 }
 
 // Run shrinks.
@@ -125,7 +127,7 @@ func (c *shrinkCmd) Run(a *app) error {
 	if f.Outcome.Violation == nil {
 		return usagef("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
 	}
-	small := p.Shrink(f, c.Shrinks)
+	small := p.Shrink(f, c.Shrinks, within(c.Time))
 	name := c.File
 	if c.Out != "" {
 		name = c.Out
