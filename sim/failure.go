@@ -26,8 +26,8 @@ func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
 }
 
 // Shrink makes a failure smaller: the history that it then is breaks the same promise in fewer
-// steps. runsMax bounds how many histories that may take, and more, which is asked before each, ends
-// it sooner. The outcome has its trace.
+// steps. runsMax bounds how many histories that may take; more, which is asked before each,
+// ends it sooner. The outcome has its trace.
 func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	want := f.Outcome.Violation.Property
 	made := choose.Shrink(f.Scenario.Choices, runsMax,

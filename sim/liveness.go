@@ -58,8 +58,8 @@ func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog,
 }
 
 // wasExpired reports whether the segment left the log by its TTL, and its copy the store, before
-// the file was seen again, as after a mount that was lost for so long. Such a file is neither copied
-// anew nor deleted.
+// the file was seen again, as after a mount that was lost for so long. Such a file is neither
+// copied anew nor deleted.
 func (l *ledgerLog) wasExpired(r *logRecord, base tier.Offset) bool {
 	s := r.segment(base)
 	if l == nil || s == nil || !l.state.Expired.Covers(s.Range) {

@@ -406,8 +406,9 @@ func (o *Oracle) monotone(l *ledgerLog) {
 	o.floor[id] = max(o.floor[id], copied)
 }
 
-// sound (S2): every offset of the log below the copied offset is in a recorded hole or in a recorded
-// copy (what left the log was judged by started), and what is recorded as a copy is in the store with bytes that the owner wrote.
+// sound (S2): every offset of the log below the copied offset is in a recorded hole or in a
+// recorded copy (what left the log was judged by started), and what is recorded as a copy is in the
+// store with bytes that the owner wrote.
 func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 	id := l.state.Log
 	why := ""

@@ -73,12 +73,12 @@ func (r *runFlags) seeds() (from, to uint64, err error) {
 	}
 	from, errFrom := strconv.ParseUint(a, 10, 63)
 	to, errTo := strconv.ParseUint(b, 10, 63)
+	if errTo == nil && to == 0 {
+		return 0, 0, usagef("--seeds %s: no history at all would show nothing", r.Seeds)
+	}
 	if errFrom != nil || errTo != nil || to < from || to-from >= seedsMax {
 		return 0, 0, usagef("--seeds %s: want a number of histories, or two seeds such as 1..500",
 			r.Seeds)
-	}
-	if to == 0 || !isRange && to < 1 {
-		return 0, 0, usagef("--seeds %s: no history at all would show nothing", r.Seeds)
 	}
 	if r.Fresh {
 		first := uint64(time.Now().UnixNano()) >> 10

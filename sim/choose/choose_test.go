@@ -1,0 +1,172 @@
+package choose
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// play is a toy history: it fails once "owner: rolls" and "stop: now" both came, in this order.
+func play(c Chooser) bool {
+	rolled := false
+	names := []string{"the end", "owner: rolls", "stop: now", "time: passes"}
+	for range 50 {
+		switch Pick(c, Step, names, nil) {
+		case 0:
+			return false
+		case 1:
+			rolled = rolled || Number(c, "segments", 1, 9) > 4
+		case 2:
+			if Yes(c, "after it"); rolled {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func find(t *testing.T) []Choice {
+	t.Helper()
+	for seed := range uint64(1000) {
+		r := &Recorder{Chooser: NewRandom(seed)}
+		if play(r) && len(Steps(r.Made)) > 6 {
+			return r.Made
+		}
+	}
+	t.Fatal("no seed fails in more than five steps")
+	return nil
+}
+
+func TestShrinkKeepsTheFailureAlone(t *testing.T) {
+	t.Parallel()
+	small := Shrink(find(t), 10_000, func(choices []Choice) ([]Choice, bool) {
+		r := &Recorder{Chooser: NewLoose(choices)}
+		failed := play(r)
+		return r.Made, failed
+	})
+	var words []string
+	for _, c := range small {
+		words = append(words, c.String())
+	}
+	want := []string{"step: owner: rolls", "segments: 4 of 9", "step: stop: now", "after it: 0 of 2"}
+	if !slices.Equal(words, want) {
+		t.Errorf("shrunk to %q, want %q", words, want)
+	}
+}
+
+func TestReplayMakesTheSameChoices(t *testing.T) {
+	t.Parallel()
+	made := find(t)
+	s, err := Decode((&Scenario{Seed: "1", Choices: made}).Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Recorder{Chooser: NewReplay(s.Choices)}
+	if err := Catch(func() {
+		if !play(r) {
+			t.Error("the replay does not fail")
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Made, made) {
+		t.Error("the replay made other choices")
+	}
+}
+
+func TestReplayRefusesWhatIsNotAsked(t *testing.T) {
+	t.Parallel()
+	for text, choices := range map[string][]Choice{
+		`choice 1: "step" has no outcome "owner: flies"`: {{Step, 4, 1, "owner: flies"}},
+		`choice 2: the scenario has "segment", and the history asks for "segments"`: {
+			{Step, 4, 1, "owner: rolls"}, {"segment", 9, 1, ""}},
+		`choice 2: "segments" has 3 outcomes in the scenario and 9 in the history`: {
+			{Step, 4, 1, "owner: rolls"}, {"segments", 3, 1, ""}},
+		`choice 2: the scenario ends, and the history asks for "segments"`: {
+			{Step, 4, 1, "owner: rolls"}},
+	} {
+		err := Catch(func() { play(NewReplay(choices)) })
+		var m *Mismatch
+		if !errors.As(err, &m) || err.Error() != text {
+			t.Errorf("got %v, want %s", err, text)
+		}
+	}
+}
+
+func TestTreeMakesEveryCombinationOnce(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for tree := (&Tree{}); ; {
+		text := ""
+		for range 2 {
+			text += string(rune('a' + tree.Choose("letter", 2)))
+			if text == "b" {
+				break // a run that asks for less
+			}
+		}
+		got = append(got, text)
+		if !tree.Next() {
+			break
+		}
+	}
+	if want := []string{"aa", "ab", "b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	tree := NewTree(1, 2)
+	n := 0
+	for {
+		if tree.Choose("x", 2) != 1 {
+			t.Fatal("the first choice is not the fixed one")
+		}
+		tree.Choose("y", 3)
+		n++
+		if !tree.Next() {
+			break
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d runs, want 3", n)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	good := string((&Scenario{Choices: []Choice{{Step, 2, 1, "x"}}}).Encode())
+	for name, c := range map[string]struct{ text, want string }{
+		"truncated":      {good[:len(good)-5], "no whole JSON object"},
+		"other version":  {strings.Replace(good, `"version":1`, `"version":2`, 1), "version is 2"},
+		"other format":   {strings.Replace(good, "tiersim scenario", "x", 1), `format is "x"`},
+		"unknown key":    {strings.Replace(good, `"choices"`, `"chances":1,"choices"`, 1), "chances"},
+		"no choice":      {`{"format":"tiersim scenario","version":1,"choices":[]}`, "0 choices"},
+		"pick too large": {strings.Replace(good, `"pick":1`, `"pick":2`, 1), "choice 1"},
+		"two":            {good + good, "after top-level value"},
+	} {
+		if _, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add((&Scenario{Seed: "1", Choices: []Choice{{Step, 2, 1, "x"}}}).Encode())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := Decode(s.Encode())
+		if err != nil || !slices.Equal(again.Choices, s.Choices) {
+			t.Errorf("it does not survive: %v", err)
+		}
+	})
+}
+
+func TestBytesEnd(t *testing.T) {
+	t.Parallel()
+	b := Bytes{5, 1, 2}
+	got := []int{b.Choose("a", 4), b.Choose("b", 1000), b.Choose("c", 9)}
+	if want := []int{1, 258, 0}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
