@@ -441,7 +441,8 @@ func effectLog(f engine.Effect) tier.LogID {
 }
 
 // extern gives the facts that are known now.
-func (h *play) extern(tier.Time) (known map[string]any, unknown []tier.UnknownFact) {
+func (h *play) extern(tier.Time, tier.LogID) (known map[string]any,
+	unknown []tier.UnknownFact) {
 	known = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(h.p.Facts)) {
 		if h.unknown[name] || h.p.Facts[name] == nil {

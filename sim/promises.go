@@ -80,7 +80,9 @@ func (o *Oracle) departs(d departed, state tier.TierState) {
 	t, _ := o.w.Config.Tables(d.Table)
 	known := map[string]any{}
 	if o.w.Config.Extern != nil {
-		known, _ = o.w.Config.Extern(o.w.Now)
+		id, err := tier.ParseLogID(d.Log)
+		must(err)
+		known, _ = o.w.Config.Extern(o.w.Now, id)
 	}
 	in := deletionInput{Action: d.Action, Now: d.Now, Final: d.Final,
 		Table: tableInput{t.Name, labelsOf(t), int64(t.TTL), int64(t.LocalTTL), t.Tiering,

@@ -44,7 +44,8 @@ type Config struct {
 	Grace     time.Duration
 	OrphanAge time.Duration
 	// Extern gives the user's facts, as exec.Generation has it. It may be nil: there are none.
-	Extern func(now tier.Time) (known map[string]any, unknown []tier.UnknownFact)
+	Extern func(now tier.Time, log tier.LogID) (known map[string]any,
+		unknown []tier.UnknownFact)
 	// Node describes the machine. The zero value is one without a disk.
 	Node gate.NodeFacts
 }

@@ -189,10 +189,11 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 		if sample := samples[fact.Name]; sample != "" {
 			file.Path = sample
 		}
-		set := facts.New([]facts.File{file}, func(document any) (any, error) { return document, nil })
+		set := facts.New([]facts.File{file}, nil,
+			func(document any) (any, error) { return document, nil })
 		now := tier.TimeOf(time.Now())
 		set.Load(now, tier.Time(ages))
-		values, unknown := set.At(now, tier.Time(ages))
+		values, unknown := set.At(now, tier.Time(ages), tier.LogID{})
 		if len(unknown) > 0 && samples[fact.Name] != "" {
 			return nil, nil, usagef("--fact %s: %s", fact.Name, unknown[0].Why)
 		}
