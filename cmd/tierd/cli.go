@@ -26,6 +26,7 @@ type cli struct {
 	Plan       planCmd       `cmd:"" help:"Say what would be deleted now, what waits, and what is copied next."`
 	Explain    explainCmd    `cmd:"" help:"Say where an offset lies, why it is kept, and until when."`
 	Verify     verifyCmd     `cmd:"" help:"Check that the store has everything that the ledger says."`
+	Restore    restoreCmd    `cmd:"" help:"Write archived logs back as directories."`
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
 	Clock      clockCmd      `cmd:"" help:"Accept the clock after a step."`

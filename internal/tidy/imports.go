@@ -55,6 +55,8 @@ var layers = []unit{
 	adapter("runtime/read", kbatchUnit),
 	adapter("runtime/kafka"),
 	adapter("runtime/verify", kbatchUnit),
+	// It restores what a ledger's log is to verify.
+	adapter("runtime/restore", kbatchUnit, "runtime/verify"),
 	{dir: "runtime/facts", may: []string{tierUnit}},
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
 	adapter("runtime/api"),

@@ -1,0 +1,277 @@
+package restore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verify"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+const t0 = tier.Time(1_800_000_000_000_000_000)
+
+var orders = tier.LogID{Table: "orders", Name: "0"}
+
+// shelf is a store of objects in memory.
+type shelf map[tier.ObjectKey][]byte
+
+func (s shelf) ReadFile(_ context.Context, k tier.ObjectKey, off int64, bufs ...[]byte) error {
+	data, ok := s[k]
+	if !ok {
+		return fmt.Errorf("%s: %w", k.Name, tier.ErrVanished)
+	}
+	for _, b := range bufs {
+		if n := copy(b, data[off:]); n < len(b) {
+			return fmt.Errorf("%s: %w", k.Name, tier.ErrDamaged)
+		}
+		off += int64(len(b))
+	}
+	return nil
+}
+
+// batches makes the bytes of batches of five offsets each.
+func batches(r tier.Range, epoch tier.LeaderEpoch) (out []byte) {
+	for o := r.Base; o < r.Next; o += 5 {
+		out = kbatchtest.V2(out, kbatchtest.Spec{Base: o, Last: o + 4, Epoch: epoch, Body: 40})
+	}
+	return out
+}
+
+// add puts a copy on the shelf and into the log.
+func (s shelf) add(l *verify.Log, r tier.Range, epoch tier.LeaderEpoch) tier.Position {
+	pos := tier.Position(len(l.Facts))
+	c := tier.Copy{Attempt: tier.AttemptID{byte(pos + 1)}, Position: pos, Epoch: 1, ModTime: t0,
+		Content: tier.Content{Range: r, LastNext: r.Next,
+			Lineage: []tier.EpochStart{{Epoch: epoch, Start: r.Base}}}}
+	for ext, data := range map[string][]byte{".log": batches(r, epoch), ".index": []byte("index")} {
+		name := fmt.Sprintf("%020d%s", r.Base, ext)
+		s[tier.ObjectKey{Log: l.ID, Epoch: 1, Base: r.Base, Attempt: c.Attempt, Name: name}] = data
+		file := tier.SourceFile{FileDigest: tier.FileDigest{Name: name, Size: int64(len(data)),
+			SHA256: sha256.Sum256(data)}, Stat: tier.Stat{Size: int64(len(data)), ModTime: t0}}
+		c.Content.Files = append(c.Content.Files, file)
+	}
+	slices.SortFunc(c.Content.Files, func(a, b tier.SourceFile) int { return int(b.Size - a.Size) })
+	l.Facts = append(l.Facts, tier.Fact{Position: pos, Epoch: 1, Add: &c})
+	l.Copied = max(l.Copied, r.Next)
+	return pos
+}
+
+// diverged is a log of which a second leader wrote [20, 40) anew, and a third began at 50 what the
+// second's copy goes on with.
+func diverged(s shelf) Source {
+	l := &verify.Log{ID: orders, Layout: tier.LayoutKafka}
+	first := s.add(l, tier.Range{Base: 0, Next: 40}, 1)
+	second := s.add(l, tier.Range{Base: 20, Next: 60}, 2)
+	third := s.add(l, tier.Range{Base: 50, Next: 80}, 2)
+	for _, c := range []verify.Counted{{Range: tier.Range{Base: 0, Next: 20}, Position: first},
+		{Range: tier.Range{Base: 20, Next: 50}, Position: second},
+		{Range: tier.Range{Base: 50, Next: 80}, Position: third}} {
+		l.Counted = append(l.Counted, c)
+	}
+	return Source{Log: l, Incarnation: "t0pic"}
+}
+
+// run restores into the directory as the command does.
+func run(dir vfs.Dir, s shelf, p *Plan) error {
+	times := map[string]tier.Time{}
+	t := &Target{Dir: dir, Store: s, SetTime: func(name string, at tier.Time) error {
+		times[name] = at
+		return nil
+	}}
+	if _, err := t.Begin(Marker{LedgerID: "l", Subject: "orders"}); err != nil {
+		return err
+	}
+	for i := range p.Files {
+		if _, err := t.File(context.Background(), &p.Files[i]); err != nil {
+			return err
+		}
+		if times[p.Files[i].Path] != t0 {
+			return fmt.Errorf("%s: its time is not set", p.Files[i].Path)
+		}
+	}
+	for _, x := range p.Texts {
+		if err := t.Text(x); err != nil {
+			return err
+		}
+	}
+	return t.End(p)
+}
+
+// content reads all files of a directory tree.
+func content(t *testing.T, dir vfs.Dir, at string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	infos, err := dir.List(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range infos {
+		name := at + "/" + i.Name
+		if at == "." {
+			name = i.Name
+		}
+		if i.Mode.IsDir() {
+			for k, v := range content(t, dir, name) {
+				out[k] = v
+			}
+			continue
+		}
+		f, err := dir.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = string(data)
+	}
+	return out
+}
+
+// want is what a restore of diverged leaves.
+func want() map[string]string {
+	cut := func(from, to tier.Offset, epoch tier.LeaderEpoch) string {
+		return string(batches(tier.Range{Base: from, Next: to}, epoch))
+	}
+	return map[string]string{
+		"orders-0/00000000000000000000.log":   cut(0, 20, 1),
+		"orders-0/00000000000000000020.log":   cut(20, 50, 2),
+		"orders-0/00000000000000000050.log":   cut(50, 80, 2),
+		"orders-0/00000000000000000050.index": "index",
+		"orders-0/leader-epoch-checkpoint":    "0\n2\n1 0\n2 20\n",
+		"orders-0/partition.metadata":         "version: 0\ntopic_id: t0pic",
+		"log-start-offset-checkpoint":         "0\n0\n",
+		"recovery-point-offset-checkpoint":    "0\n1\norders 0 80\n",
+		"replication-offset-checkpoint":       "0\n1\norders 0 80\n",
+	}
+}
+
+func compare(t *testing.T, what string, got map[string]string) {
+	t.Helper()
+	expected := want()
+	for name, text := range expected {
+		if got[name] != text {
+			t.Errorf("%s: %s has %d bytes, want %d: %.60q", what, name, len(got[name]), len(text),
+				got[name])
+		}
+	}
+	if len(got) != len(expected) {
+		t.Errorf("%s: %d files, want %d", what, len(got), len(expected))
+	}
+}
+
+func plan(t *testing.T, s shelf) *Plan {
+	t.Helper()
+	p, err := Make([]Source{diverged(s)}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestOnlyWhatCountsIsRestored: copies that a divergence cut are cut at batches, and come without
+// their indexes.
+func TestOnlyWhatCountsIsRestored(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	dir := vfs.NewMem(func() tier.Time { return t0 })
+	if err := run(dir, s, plan(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "at once", content(t, dir, "."))
+}
+
+// TestARestoreSurvivesEachFault stops a restore at each operation of the file system, by an error
+// or a crash before or after it, and lets it go on. Whatever has its name is right.
+func TestARestoreSurvivesEachFault(t *testing.T) {
+	t.Parallel()
+	for _, effect := range []vfs.Effect{vfs.Fail, vfs.FailAfter, vfs.CrashBefore, vfs.CrashAfter} {
+		for n := 0; ; n++ {
+			s := shelf{}
+			p := plan(t, s)
+			dir := vfs.NewMem(func() tier.Time { return t0 })
+			fired := false
+			dir.SetFault(func(op vfs.Op) (vfs.Effect, error) {
+				if op.Count == n && !fired {
+					fired = true
+					return effect, nil
+				}
+				return vfs.Proceed, nil
+			})
+			err := run(dir, s, p)
+			if !fired {
+				break
+			}
+			dir.SetFault(nil)
+			if effect == vfs.CrashBefore || effect == vfs.CrashAfter {
+				dir = dir.Crash(func(string, int) int { return 0 })
+			}
+			for name, text := range content(t, dir, ".") {
+				if right, ok := want()[name]; ok && text != right {
+					t.Fatalf("effect %d at %d: %s is wrong: %.40q", effect, n, name, text)
+				}
+			}
+			again := run(dir, s, p)
+			if err == nil || errors.Is(again, ErrForeign) && complete(t, dir) {
+				compare(t, fmt.Sprintf("effect %d at %d", effect, n), content(t, dir, "."))
+				continue
+			}
+			if again != nil {
+				t.Fatalf("effect %d at %d (%v): %v", effect, n, err, again)
+			}
+			compare(t, fmt.Sprintf("effect %d at %d", effect, n), content(t, dir, "."))
+		}
+	}
+}
+
+// complete reports whether the marker is gone: it was the last thing.
+func complete(t *testing.T, dir vfs.Dir) bool {
+	t.Helper()
+	_, err := dir.Stat(markerName)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func TestBadObjectsAreNotRestored(t *testing.T) {
+	t.Parallel()
+	for what, damage := range map[string]func([]byte) []byte{
+		"cut":     func(p []byte) []byte { return p[:len(p)-1] },
+		"altered": func(p []byte) []byte { p[len(p)/2] ^= 1; return p },
+	} {
+		s := shelf{}
+		p := plan(t, s)
+		for k, data := range s {
+			s[k] = damage(slices.Clone(data))
+		}
+		dir := vfs.NewMem(func() tier.Time { return t0 })
+		if err := run(dir, s, p); !errors.Is(err, tier.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := content(t, dir, "."); len(got) != 1 {
+			t.Errorf("%s: %d files are there beside the marker", what, len(got)-1)
+		}
+	}
+}
+
+func TestWhatCannotBeRestored(t *testing.T) {
+	t.Parallel()
+	l := diverged(shelf{})
+	l.Layout = tier.LayoutPlain
+	if _, err := Make([]Source{l}, Options{}); err == nil {
+		t.Error("a plain segment was cut")
+	}
+	l = diverged(shelf{})
+	l.Facts[0].Add.Content.Files[1].Name = "../x"
+	l.Counted[0].Range = l.Facts[0].Add.Content.Range
+	if _, err := Make([]Source{l}, Options{}); err == nil {
+		t.Error("a name that leads elsewhere was taken")
+	}
+}
