@@ -28,6 +28,7 @@ type Config struct {
 	Limits       Limits
 	HTTP         HTTP
 	Read         Read
+	Scrub        Scrub
 	// Warnings are what is legal but hardly meant, by place.
 	Warnings Problems
 

@@ -137,7 +137,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 	c := &Config{
 		DataDir: d.abs(defaultDataDir), Interval: defaultInterval, SystemEnable: true,
 		Copy: defaultCopy(), Limits: defaultLimits(), HTTP: HTTP{Listen: defaultListen},
-		Read: defaultRead(),
+		Read: defaultRead(), Scrub: defaultScrub(),
 	}
 	c.Limits.PauseFile = d.abs(c.Limits.PauseFile)
 	dataDir := setting[string]{value: c.DataDir}
@@ -156,6 +156,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		{"limits", d.readLimits(&c.Limits)},
 		{"http", d.readHTTP(&c.HTTP)},
 		{"read", d.readRead(&c.Read)},
+		{"scrub", d.readScrub(&c.Scrub)},
 		{"kafka", d.unavailable("kafka (the read-only Kafka endpoint)")},
 	})
 	d.require(root, "", seen, "sources", "bucket")

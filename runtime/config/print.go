@@ -90,6 +90,7 @@ func (c *Config) Redacted() ([]byte, error) {
 		"limits", c.Limits.print(),
 		"http", c.HTTP.print(),
 		"read", c.Read.print(),
+		"scrub", c.Scrub.print(),
 	)
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)

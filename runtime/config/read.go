@@ -12,7 +12,15 @@ type Read struct {
 	CacheAge   time.Duration // how long a chunk is kept; 0 is as long as there is room
 }
 
+// Scrub is how the store is read back, from end to end, to see whether it still has everything.
+type Scrub struct {
+	Every          time.Duration // the time for one pass over everything; 0 is off
+	BytesPerSecond int64         // that it reads at most; 0 is unlimited
+}
+
 func defaultRead() Read { return Read{CacheBytes: 1 << 30, CacheAge: time.Hour} }
+
+func defaultScrub() Scrub { return Scrub{BytesPerSecond: 8 << 20} }
 
 func (d *decoder) readRead(r *Read) func(*yaml.Node) {
 	return func(n *yaml.Node) {
@@ -23,6 +31,19 @@ func (d *decoder) readRead(r *Read) func(*yaml.Node) {
 	}
 }
 
+func (d *decoder) readScrub(s *Scrub) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		d.object(n, " in scrub", []field{
+			{"every", value(d, "every", &s.Every, duration(0))},
+			{"bytes_per_second", value(d, "bytes_per_second", &s.BytesPerSecond, size(0))},
+		})
+	}
+}
+
 func (r Read) print() *yaml.Node {
 	return mapping("cache_bytes", bytesNode(r.CacheBytes), "cache_age", durationNode(r.CacheAge))
+}
+
+func (s Scrub) print() *yaml.Node {
+	return mapping("every", durationNode(s.Every), "bytes_per_second", bytesNode(s.BytesPerSecond))
 }

@@ -80,6 +80,7 @@ type Daemon struct {
 	limiter  *limit.Limiter
 	cache    *read.Cache
 	reader   *read.Reader
+	scrubber *scrubber
 	sources  []*source
 	exec     *exec.Executor
 	pool     *pool

@@ -27,6 +27,8 @@ type metrics struct {
 	reloadOK              prometheus.Gauge
 	reserveHeld           prometheus.Gauge
 	factsUnknown          prometheus.Gauge
+	scrubbed              *prometheus.CounterVec
+	scrubbedBytes         prometheus.Counter
 	plugins               pluginMetrics
 }
 
@@ -70,6 +72,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		factsUnknown: gauge("facts_unknown",
 			"Facts of the configuration that are not known now; what depends on them is kept."),
 	}
+	m.scrubbed = counter("scrubbed_segments_total", "Copies that were read back from the store.",
+		"result")
+	m.scrubbedBytes = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "tierd_scrubbed_bytes_total", Help: "Bytes that were read back from the store."})
+	r.MustRegister(m.scrubbedBytes)
 	m.effects = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "tierd_effect_seconds",
 		Help: "How long effects took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)},
 		[]string{"effect"})
@@ -202,6 +209,8 @@ func newTableMetrics(read func() ([]engine.Tally, tier.Time)) *tableMetrics {
 		func(t *engine.Tally) int64 { return t.Kept.Bytes })
 	plain("quarantined_segments", "Damaged segments, each blocking its log.",
 		func(t *engine.Tally) int64 { return t.Quarantined })
+	plain("lost_segments", "Copies that the store lost or altered, with no better one.",
+		func(t *engine.Tally) int64 { return t.Lost })
 	plain("holes", "Ranges of offsets that are in neither tier.",
 		func(t *engine.Tally) int64 { return t.Holes })
 	plain("hole_offsets", "Offsets that are in neither tier.",

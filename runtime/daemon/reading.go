@@ -108,16 +108,11 @@ func (d *Daemon) openReader(onDisk bool) error {
 		return err
 	}
 	d.cache = cache
+	d.scrubber = newScrubber(d)
 	d.reader = read.New(read.Config{Ledger: d.ledger, Local: local{d}, Cache: cache, Now: d.now,
 		Grace: func() tier.Time { return d.gen.Load().exec.Grace }, Ahead: readAheadChunks,
 		Suspect: d.suspect})
 	return nil
-}
-
-// suspect is told of a copy that is not in the store as it should be. One line says so.
-func (d *Daemon) suspect(id tier.LogID, pos tier.Position, why error) {
-	d.log.Error("the store does not have what was copied", "log", id.String(), "position", pos,
-		"err", why)
 }
 
 // readAhead reads ahead of readers until ctx ends.

@@ -74,6 +74,7 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 	g.Go(func() error { return d.tendFacts(ctx) })
 	g.Go(func() error { return d.tendGroups(ctx) })
 	g.Go(func() error { return d.readAhead(ctx) })
+	g.Go(func() error { return d.scrubber.run(ctx) })
 	return g.Wait()
 }
 

@@ -214,6 +214,9 @@ func (l *logIndex) settle(base tier.Offset) {
 	case identical:
 		// What followed it may have gone since: the segment ends where its copy does.
 		l.states[i], s.Next = copied, r.Next
+		if l.bad(r.Position) {
+			l.states[i] = lost
+		}
 	case found:
 		l.states[i] = l.damageOf(s, changed)
 	default:

@@ -148,6 +148,8 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		e.evaluate(l)
 	case Advised:
 		e.advised(ev)
+	case Scrubbed:
+		e.scrubbed(ev)
 	case Finished:
 		e.finished(ev)
 	default:

@@ -64,7 +64,8 @@ type logIndex struct {
 	checking   bool // a checkpoint is being written
 
 	quarantine []quarantine
-	failures   int // in a row
+	badCopies  []badCopy // that the store lost or altered
+	failures   int       // in a row
 	retryAt    tier.Time
 	failure    *tier.Reason
 	failedAt   failure      // what failed last; only its own success ends the backoff
@@ -175,6 +176,10 @@ func (l *logIndex) derive() {
 			if l.isCopy(&l.remote[j], s) {
 				// What followed it may have gone since: the segment ends where its copy does.
 				l.states[i], s.Next = copied, l.remote[j].Next
+				if l.bad(l.remote[j].Position) {
+					l.states[i] = lost
+					continue
+				}
 				break
 			}
 		}

@@ -22,6 +22,7 @@ type Tally struct {
 	Held        Extent    // held back from copying by plugins
 	Kept        Extent    // kept on local disk by plugins
 	Quarantined int64
+	Lost        int64 // copies that the store lost or altered, with no better one
 	Holes       int64
 	HoleOffsets int64
 }
@@ -56,6 +57,7 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		t.OldestLag = oldest
 	}
 	t.Quarantined += int64(len(l.quarantine))
+	t.Lost += int64(len(l.losses()))
 	for _, h := range l.state.Holes {
 		t.Holes++
 		t.HoleOffsets += int64(h.Next - h.Base)

@@ -164,6 +164,7 @@ func (l *logIndex) alarms() []tier.Reason {
 			"accept-loss %s@%d", r.Text, l.id, q.segment.Base)
 		out = append(out, r)
 	}
+	out = append(out, l.losses()...)
 	for _, h := range l.state.Holes {
 		out = append(out, tier.Reason{Code: tier.CodeHole,
 			Text: fmt.Sprintf("offsets %s are in neither tier (%s, recorded %s)", h.Range, h.Cause, h.At)})
@@ -300,6 +301,9 @@ func (e *Engine) whyStays(l *logIndex, i int) []tier.Reason {
 	case l.states[i] == quarantined || l.states[i] == accepted:
 		return one(tier.CodeQuarantined, 0,
 			"segment %s is damaged and stays: move it away to let deletion go on", s.Range)
+	case l.states[i] == lost && t.state.State == tier.Enabled:
+		return one(tier.CodeStoreLost, 0, "the store no longer has the copy of segment %s: it is "+
+			"copied again", s.Range)
 	case l.states[i] != copied && t.state.State == tier.Enabled:
 		return one(tier.CodeNotCopied, 0, "segment %s is not copied yet", s.Range)
 	}

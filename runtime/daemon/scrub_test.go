@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// keepLocal keeps local segments, and dropLocal does not.
+const (
+	keepLocal = siteConfig + "scrub: {every: 1ms, bytes_per_second: 0}\n"
+	dropLocal = siteConfig + "scrub: {every: 0}\n"
+)
+
+// spoil alters or removes every object of a log whose key ends so, and returns how many.
+func (s *site) spoil(log, suffix string, alter bool) (n int) {
+	for _, key := range s.store.Keys() {
+		if !strings.Contains(key, "/logs/"+log+"/") || !strings.HasSuffix(key, suffix) {
+			continue
+		}
+		if n++; !alter {
+			s.store.Remove(key)
+			continue
+		}
+		data, _ := s.store.Object(key)
+		data[len(data)/2] ^= 1
+		s.store.Put(key, data)
+	}
+	return n
+}
+
+func alarms(t *testing.T, b api.Backend) (out []string) {
+	t.Helper()
+	st, err := b.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range st.Logs {
+		for _, r := range l.Reasons {
+			if r.Alarm {
+				out = append(out, fmt.Sprintf("%s %s %s", l.Log, r.Code, r.Text))
+			}
+		}
+	}
+	return out
+}
+
+// TestWhatTheStoreLostIsCopiedAgain: same size, other bytes, and nobody asked for them.
+func TestWhatTheStoreLostIsCopiedAgain(t *testing.T) {
+	t.Parallel()
+	for _, alter := range []bool{true, false} {
+		s := newSite(t)
+		s.configure(strings.Replace(keepLocal, "local-ttl: 1h", "local-ttl: 7d", 1))
+		s.segments("orders/0", 3)
+		if _, err := s.once(s.options()); err != nil {
+			t.Fatal(err)
+		}
+		before := len(s.store.Keys())
+		if n := s.spoil("orders/0", ".log", alter); n != 3 {
+			t.Fatalf("%d objects", n)
+		}
+		left := len(s.store.Keys())
+		d := s.run(s.options())
+		s.until("every segment has a new copy", func() bool {
+			return len(s.store.Keys()) >= left+6 // a file and a manifest entry each
+		})
+		s.until("nothing is wrong any more", func() bool { return len(alarms(t, d)) == 0 })
+		if s.local("orders/0") != 4 {
+			t.Errorf("%d local files, want 4", s.local("orders/0"))
+		}
+		if len(s.store.Keys()) < before {
+			t.Errorf("%d objects, %d before", len(s.store.Keys()), before)
+		}
+		if err := d.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestALossIsRemembered: a reader meets it, a restart does not forget it, and it ends when the
+// object is back.
+func TestALossIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.configure(dropLocal)
+	s.segments("orders/0", 2)
+	if _, err := s.once(s.options()); err != nil || s.local("orders/0") != 1 {
+		t.Fatal(err)
+	}
+	kept := map[string][]byte{}
+	for _, key := range s.store.Keys() {
+		kept[key], _ = s.store.Object(key)
+	}
+	if n := s.spoil("orders/0", "00000000000000000010.log", false); n != 1 {
+		t.Fatalf("%d objects", n)
+	}
+	d := s.run(s.options())
+	s.until("it is ready", func() bool {
+		h, err := d.Health(t.Context())
+		return err == nil && h.Ready
+	})
+	if got := alarms(t, d); len(got) > 0 {
+		t.Errorf("nobody has looked yet: %v", got)
+	}
+	if w := get(t, d.Backend, "/api/v1/logs/orders/0/records?offset=10"); w.Code !=
+		http.StatusBadGateway || !strings.Contains(w.Body.String(), "damaged") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := get(t, d.Backend, "/api/v1/logs/orders/0/records?offset=0"); w.Code != http.StatusOK {
+		t.Errorf("its neighbour: %d %s", w.Code, w.Body)
+	}
+	lost := func(b api.Backend) func() bool {
+		return func() bool {
+			got := alarms(t, b)
+			return len(got) == 1 && strings.Contains(got[0], "orders/0 "+string(tier.CodeStoreLost)) &&
+				strings.Contains(got[0], "is lost")
+		}
+	}
+	s.until("the loss is told", lost(d))
+	if err := d.stop(); err != nil {
+		t.Fatal(err)
+	}
+	d = s.run(s.options())
+	s.until("the loss is told after a restart", lost(d))
+	if err := d.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for key, data := range kept {
+		s.store.Put(key, data)
+	}
+	s.configure(siteConfig + "scrub: {every: 1ms}\n")
+	d = s.run(s.options())
+	s.until("all was read back", func() bool {
+		return strings.Contains(s.log.String(), "from end to end")
+	})
+	s.until("it is found again", func() bool { return len(alarms(t, d)) == 0 })
+	if err := d.stop(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(s.dir, "data", scrubFile))
+	if err != nil || strings.Contains(string(text), "00000010.log") {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+// TestAStrangeScrubFileIsNoTrouble: one that cannot be read is as none, and a newer one is refused.
+func TestAStrangeScrubFileIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.segments("orders/0", 1)
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(s.dir, "data", scrubFile)
+	for text, refused := range map[string]bool{"": false, "{": false,
+		`{"version":1,"bad":[{"log":"x"},{"log":"a/b","position":7}]}`: false, `{"version":99}`: true} {
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, done, err := Snapshot(t.Context(), s.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.(*Daemon).scrubber.load(); refused != errors.Is(err, tier.ErrNewer) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := done(); err != nil {
+			t.Error(err)
+		}
+	}
+}
