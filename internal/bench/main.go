@@ -39,6 +39,9 @@ func groups() []group {
 	for _, s := range copySources {
 		all = append(all, group{"copy-" + s.name, s.copyRows})
 	}
+	for _, s := range copySources {
+		all = append(all, group{"restore-" + s.name, s.restoreRows})
+	}
 	all = append(all, group{"memory", memoryRows})
 	for _, s := range subjects {
 		all = append(all, group{s.name, s.rows})
