@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// restoreTarget is the throughput that restoring must have, relative to the tools that copy the same
-// files, make them durable and hash them.
+// restoreTarget is the throughput that restoring must have, relative to the tools that copy the
+// same files, make them durable and hash them.
 const restoreTarget = 0.8
 
 // restoreRows compares "tierd restore" from a local bucket with those tools.

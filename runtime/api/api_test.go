@@ -164,7 +164,8 @@ func copiedSegment() api.Segment {
 	return api.Segment{Base: 100, Next: 220, Bytes: 1024, MaxTimestamp: at(0), ModTime: at(0),
 		Tiers: []api.Tier{api.TierLocal, api.TierRemote}, State: api.SegmentCopied,
 		SHA256: &tier.SHA256{0xab, 0xcd}, Object: ptr("5f0c/orders/0/00000000000000000100.log"),
-		CopiedAt: at(1)}
+		CopiedAt: at(1), Files: []api.SegmentFile{{Name: "00000000000000000100.log", Bytes: 1000,
+			SHA256: tier.SHA256{0xab, 0xcd}}}}
 }
 
 func fullExplanation() *api.Explanation {

@@ -234,9 +234,18 @@ type Segment struct {
 	// SHA256 is of the file with the records; null until it was read.
 	SHA256 *tier.SHA256 `json:"sha256"`
 	// Object is the key of the copy of that file; null where there is no copy.
-	Object   *string      `json:"object"`
-	CopiedAt Time         `json:"copied_at"`
-	Reasons  List[Reason] `json:"reasons"`
+	Object   *string `json:"object"`
+	CopiedAt Time    `json:"copied_at"`
+	// Files are those of the copy, the one with the records first; empty where there is no copy.
+	Files   List[SegmentFile] `json:"files"`
+	Reasons List[Reason]      `json:"reasons"`
+}
+
+// SegmentFile is a file of a copied segment.
+type SegmentFile struct {
+	Name   string      `json:"name"`
+	Bytes  int64       `json:"bytes"`
+	SHA256 tier.SHA256 `json:"sha256"`
 }
 
 // Explanation is everything about one offset: GET .../explain, tierd explain LOG@OFFSET.

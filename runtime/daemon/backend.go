@@ -180,6 +180,9 @@ func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, err
 		return s, err
 	}
 	s.CopiedAt = api.Time(c.FinishedAt)
+	for _, f := range c.Content.Files {
+		s.Files = append(s.Files, api.SegmentFile{Name: f.Name, Bytes: f.Size, SHA256: f.SHA256})
+	}
 	if len(c.Content.Files) > 0 {
 		file := c.Content.Files[0]
 		key, err := d.store.Keys().File(tier.ObjectKey{Log: id, Epoch: c.Epoch,

@@ -108,6 +108,7 @@ func (d *Daemon) openReader(onDisk bool) error {
 		return err
 	}
 	d.cache = cache
+	registerReads(d.opts.Registry, cache.Stats)
 	d.scrubber = newScrubber(d)
 	d.reader = read.New(read.Config{Ledger: d.ledger, Local: local{d}, Cache: cache, Now: d.now,
 		Grace: func() tier.Time { return d.gen.Load().exec.Grace }, Ahead: readAheadChunks,
