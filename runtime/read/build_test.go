@@ -81,7 +81,7 @@ func expected(t *testing.T, set string) []partition {
 
 // world is a source on disk, a ledger and a store in memory, and a reader over them.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	now      tier.Time
 	dir      string
 	src      *logdir.Source
@@ -96,7 +96,7 @@ type world struct {
 	suspects []tier.Position
 }
 
-func newWorld(t *testing.T, cfg logdir.Config, dir string) *world {
+func newWorld(t testing.TB, cfg logdir.Config, dir string) *world {
 	t.Helper()
 	w := &world{t: t, now: t0, dir: dir, engine: engine.New()}
 	cfg.Root = func() (vfs.Dir, error) { return vfs.OpenOS(dir) }
@@ -128,12 +128,35 @@ func (w *world) useCache(dir vfs.Dir) {
 		}})
 }
 
-// kafkaWorld is a world over a copy of a set of real directories.
-func kafkaWorld(t *testing.T, set string) *world {
+// kafkaWorld is a world over a copy of a set of real directories: of the named logs, or of all.
+func kafkaWorld(t *testing.T, set string, only ...tier.LogID) *world {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(fixtures, set))); err != nil {
+	from := filepath.Join(fixtures, set)
+	if len(only) == 0 {
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range only {
+		name := id.Table + "-" + id.Name
+		err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(from, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots, err := filepath.Glob(filepath.Join(from, "*"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, at := range roots {
+		data, err := os.ReadFile(at)
+		if err != nil || len(only) == 0 {
+			continue // a directory, or all of them
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(at)), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return newWorld(t, logdir.Config{Name: "broker", Layout: tier.LayoutKafka,
 		LocalDelete: tier.LocalDeleteNever,

@@ -289,6 +289,13 @@ func (f *segfile) readPlain(v *view, p place, from tier.Offset, maxBytes int64) 
 		}
 		return Chunk{}, f.named(err)
 	}
+	if counted {
+		_, sequential := f.r.hints.get(f.id, from)
+		f.r.hints.set(f.id, chunk.Next, off+n)
+		if sequential || off == 0 {
+			f.readAhead(off + n)
+		}
+	}
 	return chunk, nil
 }
 

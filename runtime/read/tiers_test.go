@@ -25,7 +25,7 @@ var (
 // remoteWorld has all of a log's closed segments in the store alone.
 func remoteWorld(t *testing.T, id tier.LogID) *world {
 	t.Helper()
-	w := kafkaWorld(t, "v4")
+	w := kafkaWorld(t, "v4", id)
 	w.drop(id, len(w.archive(id)))
 	w.scan()
 	return w
@@ -271,7 +271,7 @@ func TestTheStartMovesBeforeTheObjectsGo(t *testing.T) {
 // wrote before is not.
 func TestNothingAboveAClipIsServed(t *testing.T) {
 	t.Parallel()
-	w := kafkaWorld(t, "v4")
+	w := kafkaWorld(t, "v4", epochs)
 	w.archive(epochs)
 	w.append(tier.Diverged{Log: epochs, Offset: 160, At: w.now})
 	w.drop(epochs, 4)
@@ -296,7 +296,7 @@ func TestNothingAboveAClipIsServed(t *testing.T) {
 // follows.
 func TestHolesAreSteppedOver(t *testing.T) {
 	t.Parallel()
-	w := kafkaWorld(t, "v4")
+	w := kafkaWorld(t, "v4", epochs)
 	scan := w.look(epochs)
 	w.append(tier.LogOpened{Log: epochs, Source: scan.Source, Layout: scan.Layout,
 		Incarnation: scan.Incarnation, Epoch: 1, State: tier.Enabled, At: w.now})
