@@ -11,8 +11,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// BenchmarkSequential reads a segment of 64 MiB in fetches of a megabyte: from the store alone, with
-// nothing cached, with all of it cached in memory, and from local disk.
+// BenchmarkSequential reads a segment of 64 MiB in fetches of a megabyte: from the store alone,
+// with nothing cached, with all of it cached in memory, and from local disk.
 func BenchmarkSequential(b *testing.B) {
 	dir := b.TempDir()
 	id := tier.LogID{Table: "bench", Name: "0"}

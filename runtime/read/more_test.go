@@ -94,7 +94,8 @@ func TestReadingAhead(t *testing.T) {
 	}
 }
 
-// TestDisablingByDeleteEndsAReader: its copies leave the log at once; who was reading has the grace.
+// TestDisablingByDeleteEndsAReader: its copies leave the log at once; who was reading has the
+// grace.
 func TestDisablingByDeleteEndsAReader(t *testing.T) {
 	t.Parallel()
 	w := remoteWorld(t, epochs)
