@@ -160,6 +160,13 @@ func (s *scrubber) pass(ctx context.Context) {
 	}
 	s.mu.Lock()
 	s.state.Over, s.state.Log, s.state.Position = true, "", 0
+	s.state.Bad = slices.DeleteFunc(s.state.Bad, func(b scrubBad) bool {
+		id, err := tier.ParseLogID(b.Log)
+		if err == nil {
+			_, err = s.d.ledger.Copy(id, b.Position)
+		}
+		return errors.Is(err, tier.ErrVanished) // it has expired meanwhile
+	})
 	s.mu.Unlock()
 	if err := s.save(true); err != nil {
 		s.d.log.Error("scrub", "err", err)

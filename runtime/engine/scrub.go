@@ -58,24 +58,29 @@ func (e *Engine) scrubbed(ev Scrubbed) {
 
 // losses are the copies that are part of the log and bad, with no better one of their base.
 func (l *logIndex) losses() (out []tier.Reason) {
-	for _, b := range l.badCopies {
-		i := slices.IndexFunc(l.remote, func(r tier.Remote) bool { return r.Position == b.position })
-		if i < 0 || !l.counts(&l.remote[i]) {
-			continue
+	for i := range l.remote {
+		if len(l.badCopies) == 0 {
+			break
 		}
 		r := &l.remote[i]
-		better := slices.ContainsFunc(l.remote, func(x tier.Remote) bool {
-			return x.Base == r.Base && x.Position > r.Position && l.counts(&x)
-		})
-		if better {
-			continue
+		better := i+1 < len(l.remote) && l.remote[i+1].Base == r.Base && l.counts(&l.remote[i+1])
+		if l.counts(r) && !better {
+			out = append(out, l.lossOf(r)...)
 		}
-		text := "it is lost: restore it from elsewhere, or its readers get errors until it expires"
-		if j := l.at(r.Base); j >= 0 && l.isCopy(r, &l.local[j]) {
-			text = "it is copied again, and stays on local disk until then"
-		}
-		out = append(out, tier.Reason{Code: tier.CodeStoreLost,
-			Text: fmt.Sprintf("segment %s: %s; %s", r.Range, b.reason.Text, text)})
 	}
 	return out
+}
+
+// lossOf says what is wrong with the copy; nothing where nothing is known to be.
+func (l *logIndex) lossOf(r *tier.Remote) []tier.Reason {
+	i := slices.IndexFunc(l.badCopies, func(b badCopy) bool { return b.position == r.Position })
+	if i < 0 {
+		return nil
+	}
+	text := "it is lost: restore it from elsewhere, or its readers get errors until it expires"
+	if j := l.at(r.Base); j >= 0 && l.isCopy(r, &l.local[j]) {
+		text = "it is copied again, and stays on local disk until then"
+	}
+	return []tier.Reason{{Code: tier.CodeStoreLost,
+		Text: fmt.Sprintf("segment %s: %s; %s", r.Range, l.badCopies[i].reason.Text, text)}}
 }

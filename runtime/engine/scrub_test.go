@@ -62,6 +62,10 @@ func TestALossIsTold(t *testing.T) {
 		}
 	}
 	r.none()
+	list, _ := r.e.Segments(orders)
+	if len(list[0].Reasons) != 1 || list[0].Reasons[0].Code != tier.CodeStoreLost {
+		t.Errorf("the segment: %+v", list[0])
+	}
 	r.step(Scrubbed{Log: orders, Position: 0})
 	if v, _ := r.e.Log(orders); len(v.Alarms) > 0 {
 		t.Errorf("found again: %+v", v.Alarms)

@@ -362,7 +362,8 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 			continue
 		}
 		out = append(out, SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
-			ModTime: r.ModTime, Remote: true, Position: r.Position, State: "copied"})
+			ModTime: r.ModTime, Remote: true, Position: r.Position, State: "copied",
+			Reasons: l.lossOf(r)})
 	}
 	for _, h := range l.state.Holes {
 		out = append(out, SegmentView{Range: h.Range, State: "hole", Reasons: []tier.Reason{{
