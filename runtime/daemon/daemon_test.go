@@ -41,7 +41,7 @@ interval: 10ms
 sources: [{name: wal, layout: plain, path: wal}]
 bucket: {type: FILESYSTEM, config: {directory: bucket}}
 defaults: {table.log.ttl: 7d, table.log.local-ttl: 1h}
-copy: {timeout: 20ms}
+copy: {timeout: 200ms}
 `
 
 func newSite(t *testing.T) *site {
