@@ -29,6 +29,7 @@ type Decision struct {
 	Reasons []tier.Reason // the rules that decided, each with file:line
 	Due     tier.Time     // when the answer may change by time alone; absent if it will not
 	Digest  string        // of the policies and data that decided, hexadecimal
+	Data    string        // digest of the data alone, hexadecimal
 }
 
 // Verdict is the gate's answer. Exactly one of Delete and Reasons-to-keep holds: where Delete is
@@ -39,6 +40,7 @@ type Verdict struct {
 	Reasons []tier.Reason // all reasons, the guard's first
 	Due     tier.Time     // when it is worth asking again; absent if only a change of facts can help
 	Digest  string        // of the policies that were asked; empty if the guard kept it alone
+	Data    string        // digest of their data; likewise
 }
 
 // Gate joins guard and policies.
@@ -76,9 +78,9 @@ func (g *Gate) Judge(ctx context.Context, f *Facts) Verdict {
 	d, err := g.policies.Decide(ctx, f)
 	if err != nil {
 		r := tier.Reason{Code: tier.CodePolicyError, Text: fmt.Sprintf("kept: %v", err)}
-		return Verdict{Reasons: append(d.Reasons, r), Digest: d.Digest}
+		return Verdict{Reasons: append(d.Reasons, r), Digest: d.Digest, Data: d.Data}
 	}
-	v := Verdict{Delete: d.Delete, Reasons: d.Reasons, Due: d.Due, Digest: d.Digest}
+	v := Verdict{Delete: d.Delete, Reasons: d.Reasons, Due: d.Due, Digest: d.Digest, Data: d.Data}
 	if !d.Delete && len(v.Reasons) == 0 {
 		v.Reasons = []tier.Reason{{Code: tier.CodePolicyError,
 			Text: "kept: the policies gave no reason and no answer"}}

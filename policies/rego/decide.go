@@ -86,7 +86,7 @@ func (s *Set) prepare() error {
 func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
 	input, err := inputOf(f)
 	if err != nil {
-		return gate.Decision{Digest: s.digest}, err
+		return gate.Decision{Digest: s.digest, Data: s.data}, err
 	}
 	in := &Input{value: input, action: f.Action, now: f.Now, unknown: f.Unknown}
 	d, _, _, err := s.decide(ctx, in)
@@ -98,7 +98,7 @@ func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) 
 func (s *Set) decide(ctx context.Context, in *Input) (gate.Decision, said, int64, error) {
 	said, steps, err := s.ask(ctx, in)
 	if err != nil {
-		return gate.Decision{Digest: s.digest}, nil, steps, err
+		return gate.Decision{Digest: s.digest, Data: s.data}, nil, steps, err
 	}
 	d, err := s.judge(said)
 	if err == nil && d.Delete && len(in.unknown) > 0 {
@@ -130,7 +130,7 @@ func (s *Set) ask(ctx context.Context, in *Input) (said, int64, error) {
 
 // judge weighs the answers.
 func (s *Set) judge(said said) (gate.Decision, error) {
-	d := gate.Decision{Digest: s.digest}
+	d := gate.Decision{Digest: s.digest, Data: s.data}
 	denied, keep := said[answerDeny], said[answerKeep]
 	expired := append(said[answerExpire], said[answerExpireRemote]...)
 	switch {

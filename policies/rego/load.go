@@ -61,6 +61,7 @@ type Set struct {
 	answers  []answer // in a fixed order
 	queries  map[tier.Action]*query
 	digest   string
+	data     string // digest of the data alone
 }
 
 // Load compiles user policies together with the built-in one. data is what policies see as data.*;
@@ -99,7 +100,7 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 		return nil, errs.sorted()
 	}
 
-	s := &Set{opts: opts, digest: digest(modules, canonical)}
+	s := &Set{opts: opts, digest: digest(modules, canonical), data: dataDigest(canonical)}
 	s.instrument(parsed)
 	s.compiler = compile(parsed, schemas)
 	if len(s.compiler.Errors) > 0 {
@@ -215,6 +216,12 @@ func compile(modules map[string]*ast.Module, schemas *ast.SchemaSet) *ast.Compil
 	c.SetErrorLimit(maxErrors)
 	c.Compile(modules)
 	return c
+}
+
+// dataDigest hashes the data alone: JSON with ascending keys and no spaces.
+func dataDigest(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
 }
 
 // digest hashes the sources by content, so that neither names nor order matter.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
 )
 
@@ -82,6 +83,29 @@ func TestDigest(t *testing.T) {
 			t.Errorf("%s and %s have the same digest", name, before)
 		}
 		seen[d] = name
+	}
+}
+
+// TestDataDigest: each decision has the digest of the data too, whatever the policies are.
+func TestDataDigest(t *testing.T) {
+	t.Parallel()
+	digests := func(data map[string]any, source string) gate.Decision {
+		set, err := rego.Load(modules("a.rego", source), data, rego.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := set.Decide(t.Context(), segmentOf(25*hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	one := digests(map[string]any{"a": 1, "b": 2}, holdOrders)
+	policies := digests(map[string]any{"b": 2, "a": 1}, diskFull)
+	data := digests(map[string]any{"a": 1, "b": 3}, holdOrders)
+	if len(one.Data) != 64 || one.Data != policies.Data || one.Digest == policies.Digest ||
+		one.Data == data.Data || one.Digest == data.Digest {
+		t.Errorf("%+v\n%+v\n%+v", one, policies, data)
 	}
 }
 

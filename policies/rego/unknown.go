@@ -36,14 +36,14 @@ func (s *Set) confirm(
 		}
 		parts, err := s.partial(ctx, a, in)
 		if err != nil {
-			return gate.Decision{Digest: s.digest}, err
+			return gate.Decision{Digest: s.digest, Data: s.data}, err
 		}
 		for _, part := range parts {
 			by, reason := s.numberOf(part)
 			if by != nil && len(part) == 1 && a.kind != answerDeny {
 				r, err := s.reason(*by, false, reason)
 				if err != nil {
-					return gate.Decision{Digest: s.digest}, ruleError(*by, a.kind, err)
+					return gate.Decision{Digest: s.digest, Data: s.data}, ruleError(*by, a.kind, err)
 				}
 				expired = append(expired, r)
 				continue
@@ -59,7 +59,7 @@ func (s *Set) confirm(
 		d.Reasons = capped(expired)
 		return d, nil
 	}
-	return gate.Decision{Reasons: capped(open), Digest: s.digest}, nil
+	return gate.Decision{Reasons: capped(open), Digest: s.digest, Data: s.data}, nil
 }
 
 // partial evaluates one answer with the unknown facts open. Each part is the condition under which

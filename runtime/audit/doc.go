@@ -22,6 +22,8 @@
 //	object         of the copy in the store; absent where there is none
 //	reasons        code, text and rule (file:line) of what asked for it
 //	policy_digest  SHA-256 over the policies and data that were asked
+//	data_digest    SHA-256 over the data alone, so that the two can be told apart; absent in older
+//	               records
 //	at_ns          nanoseconds since the Unix epoch
 //	input          the policies' input (policies/schema/input.json); absent if not recorded
 //

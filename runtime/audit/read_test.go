@@ -10,6 +10,31 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
+// TestDataDigest: a record tells policies and data from data alone; one of before has only the
+// former, as the golden ones do.
+func TestDataDigest(t *testing.T) {
+	t.Parallel()
+	dir := newMem()
+	l := mustOpen(t, dir, 2000)
+	want := deletion(0)
+	want.Data = "44136fa3"
+	if _, err := l.Intend(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	mustIntend(t, l, 10)
+	var got []tier.Deletion
+	if err := Read(dir, func(in tier.Intent) { got = append(got, in.Deletion) }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]tier.Deletion{want, deletion(10)}, got); diff != "" {
+		t.Error(diff)
+	}
+	if text := content(t, dir, nameOf(1)); strings.Count(text, `"data_digest":"44136fa3"`) != 1 ||
+		strings.Count(text, "data_digest") != 1 {
+		t.Error(text)
+	}
+}
+
 // TestRead: every announced deletion is shown as it was announced, whatever became of it, from
 // file to file.
 func TestRead(t *testing.T) {

@@ -43,6 +43,7 @@ type intent struct {
 	Object  string          `json:"object,omitempty"`
 	Reasons []tier.Reason   `json:"reasons"`
 	Digest  string          `json:"policy_digest"`
+	Data    string          `json:"data_digest,omitempty"`
 	At      tier.Time       `json:"at_ns"`
 	Input   json.RawMessage `json:"input,omitempty"`
 }
@@ -70,7 +71,7 @@ func bodyOfIntent(d tier.Deletion) ([]byte, error) {
 	return body("intent", intent{
 		Action: d.Action, Log: d.Log.String(), Range: d.Range, Bytes: d.Bytes, Epoch: d.Epoch,
 		Attempt: d.Attempt, SHA256: d.SHA256, Object: d.Object, Reasons: reasons,
-		Digest: d.Digest, At: d.At, Input: d.Input,
+		Digest: d.Digest, Data: d.Data, At: d.At, Input: d.Input,
 	})
 }
 
@@ -142,6 +143,6 @@ func (i *intent) deletion() (tier.Deletion, error) {
 	return tier.Deletion{
 		Action: i.Action, Log: id, Range: i.Range, Bytes: i.Bytes, Epoch: i.Epoch,
 		Attempt: i.Attempt, SHA256: i.SHA256, Object: i.Object, Reasons: i.Reasons,
-		Digest: i.Digest, At: i.At, Input: i.Input,
+		Digest: i.Digest, Data: i.Data, At: i.At, Input: i.Input,
 	}, nil
 }

@@ -25,7 +25,7 @@ func (d *denying) Decide(_ context.Context, f *gate.Facts) (gate.Decision, error
 	d.asked[f.Seg.Range.Base]++
 	d.times = append(d.times, f.Now)
 	return gate.Decision{Delete: f.Seg.Range.Base < d.from,
-		Reasons: []tier.Reason{{Code: tier.CodeDenied, Text: "held"}}}, nil
+		Digest: "p", Data: "d", Reasons: []tier.Reason{{Code: tier.CodeDenied, Text: "held"}}}, nil
 }
 
 // TestOneVerdictUpToTheFirstThatStays: of a log of five segments the third of which is denied,
@@ -51,6 +51,9 @@ func TestOneVerdictUpToTheFirstThatStays(t *testing.T) {
 	}
 	if got := fmt.Sprint(policies.asked); got != "map[0:1 10:1 20:1]" {
 		t.Errorf("asked about %s", got)
+	}
+	if a := r.audit.announced; len(a) != 2 || a[1].Digest != "p" || a[1].Data != "d" {
+		t.Errorf("announced with other digests than were decided by: %+v", a)
 	}
 }
 

@@ -230,8 +230,9 @@ func (r *rig) kept(res engine.Result, code tier.Code) {
 // spyAudit lets a test act, or fail, when a deletion is announced.
 type spyAudit struct {
 	*audit.Log
-	intend   func() error
-	outcomes []tier.Outcome
+	intend    func() error
+	announced []tier.Deletion
+	outcomes  []tier.Outcome
 }
 
 // Intend implements Audit.
@@ -241,6 +242,7 @@ func (a *spyAudit) Intend(ctx context.Context, d tier.Deletion) (uint64, error) 
 			return 0, err
 		}
 	}
+	a.announced = append(a.announced, d)
 	// As of a caller who looks at the context no more.
 	return a.Log.Intend(context.WithoutCancel(ctx), d)
 }

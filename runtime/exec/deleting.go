@@ -152,7 +152,7 @@ func (x *Executor) deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy,
 	v gate.Verdict) (tier.Deletion, error) {
 	d := tier.Deletion{Action: f.Action, Log: f.Log, Range: facts.Seg.Range,
 		Bytes: facts.Seg.Bytes, Epoch: cp.Epoch, Attempt: cp.Attempt, Reasons: v.Reasons,
-		Digest: v.Digest, At: facts.Now}
+		Digest: v.Digest, Data: v.Data, At: facts.Now}
 	if len(cp.Content.Files) > 0 {
 		d.SHA256 = cp.Content.Files[0].SHA256
 		d.Object = cp.Content.Files[0].Name

@@ -329,7 +329,8 @@ func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate
 		return stays(tier.CodeUnknownOutcome, err)
 	}
 	d.Action, d.Log, d.Range, d.Bytes = facts.Action, facts.Log.ID, facts.Seg.Range, facts.Seg.Bytes
-	d.Object, d.Reasons, d.Digest, d.At = facts.Seg.Object, v.Reasons, v.Digest, facts.Now
+	d.Object, d.Reasons, d.At = facts.Seg.Object, v.Reasons, facts.Now
+	d.Digest, d.Data = v.Digest, v.Data
 	if g.Input != nil {
 		var err error
 		if d.Input, err = g.Input(facts); err != nil {

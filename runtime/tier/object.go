@@ -22,6 +22,7 @@ type Deletion struct {
 	Attempt AttemptID `json:"attempt"`          // of the copy that proves it
 	Reasons []Reason  `json:"reasons"`          // why it may go
 	Digest  string    `json:"policy_digest"`    // of the policies and data that were asked
+	Data    string    `json:"data_digest"`      // of the data alone
 	At      Time      `json:"at_ns"`            // nanoseconds since the Unix epoch
 	Input   []byte    `json:"input,omitempty"`  // the policies' input, JSON
 }
