@@ -57,7 +57,7 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: relative(p.Path), Source: p.Content}
 	}
-	opts := rego.Options{Facts: cfg.FactNames(), Timeout: rego.NoTimeout}
+	opts := rego.Options{Facts: cfg.FactNames(), Fields: cfg.FactFields(), Timeout: rego.NoTimeout}
 	set, err := rego.Load(modules, files.Document, opts)
 	if err != nil {
 		return nil, err
@@ -196,6 +196,9 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 		values, unknown := set.At(now, tier.Time(ages), tier.LogID{})
 		if len(unknown) > 0 && samples[fact.Name] != "" {
 			return nil, nil, usagef("--fact %s: %s", fact.Name, unknown[0].Why)
+		}
+		if len(unknown) > 0 && fact.Kafka != "" {
+			unknown[0].Why = "no cluster is asked for its groups"
 		}
 		if len(unknown) > 0 {
 			absent = append(absent, fmt.Sprintf("the fact %s is never known here: %s; give a sample "+
