@@ -10,6 +10,9 @@ tool (
 require (
 	github.com/go-kit/log v0.2.1
 	github.com/thanos-io/objstore v0.0.0-20250804093838-71d60dfee488
+	github.com/twmb/franz-go v1.22.3
+	github.com/twmb/franz-go/pkg/kadm v1.20.0
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1
 )
 
 require (

@@ -90,6 +90,24 @@ type SafetyFacts struct {
 	ClockTolerance tier.Time // nanoseconds
 	DropWay        tier.LocalDelete
 	OwnsSource     tier.Truth // tierd holds the source's lock, where the layout has one
+	Owner          OwnerFacts // where the program that owns the source is to delete
+}
+
+// OwnerFacts are what the running program that owns the log says of it, where it is the one that
+// is to delete.
+type OwnerFacts struct {
+	Asked   tier.Truth // it was reached, and answered
+	SameLog tier.Truth // cluster and incarnation of the log are those of the source's directory
+	Leads   tier.Truth // the node that the directory belongs to leads the log
+	Deletes tier.Truth // nothing is known why it must not delete
+	Begins  tier.Truth // the log begins within the segment there: nothing older is left
+	Covers  tier.Truth // the directory has all that the log has there, up to its high watermark
+	Lineage tier.Truth // its leader epochs are those of the copy, up to the segment's end
+	// Given is set where the log begins beyond the segment there: it was given up already.
+	Given         bool
+	Start         tier.Offset // where the log begins there
+	HighWatermark tier.Offset
+	Objection     string // what was seen where one of them is not yes; for people
 }
 
 // RemoteSafety is what the guard wants to know of deletions from the store, and of all others that
@@ -208,13 +226,53 @@ func (o *objections) local(f *Facts) {
 	default:
 		o.add(tier.CodeTierState, "the table's tier state is %q", f.Log.State)
 	}
-	if s.DropWay != tier.LocalDeleteUnlink {
+	records := s.DropWay == tier.LocalDeleteRecords
+	if records {
+		o.owner(f)
+	}
+	if !records && s.DropWay != tier.LocalDeleteUnlink {
 		o.add(tier.CodeLocalDelete, "local_delete of the source is %q", s.DropWay)
 	}
-	if s.OwnsSource != tier.Yes {
+	if !records && s.OwnsSource != tier.Yes {
 		o.add(tier.CodeSourceInUse, "tierd does not hold the lock of the source's directory")
 	}
 	o.brake(f)
+}
+
+// owner objects where the running program of the source is to delete, and is not known to be the
+// right one, or to have what was copied.
+func (o *objections) owner(f *Facts) {
+	w := &f.Safety.Owner
+	object := func(ok tier.Truth, code tier.Code, text string) {
+		if ok == tier.Yes {
+			return
+		}
+		if w.Objection != "" {
+			text += ": " + w.Objection
+		}
+		*o = append(*o, tier.Reason{Code: code, Text: text})
+	}
+	if f.Log.State != tier.Enabled {
+		o.add(tier.CodeLocalDelete, "delete-records is for what is copied; with tiering off the "+
+			"broker's own retention deletes")
+	}
+	switch {
+	case w.Asked != tier.Yes:
+		object(w.Asked, tier.CodeBroker, "the broker was not asked")
+		return
+	case w.SameLog != tier.Yes:
+		object(w.SameLog, tier.CodeOtherLog, "the broker's log is not shown to be this one")
+		return
+	case w.Given:
+		o.add(tier.CodeDropping, "the broker has given it up: its log begins at %d; the files go at "+
+			"its next retention pass", w.Start)
+		return
+	}
+	object(w.Leads, tier.CodeNotLeader, "the source is not shown to be that of the leader")
+	object(w.Deletes, tier.CodeBroker, "the broker does not delete")
+	object(w.Begins, tier.CodePrefixBlocked, "the broker's log does not begin in it")
+	object(w.Covers, tier.CodeSourceUnread, "the directory is not shown to have all of the log")
+	object(w.Lineage, tier.CodeLineage, "the leader epochs there are not shown to be the copy's")
 }
 
 // proof objects to a segment of a tiered table that is not proved to be in the store.

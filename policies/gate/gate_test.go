@@ -63,7 +63,11 @@ func goods() map[string]*gate.Facts {
 	disable.Safety.Remote.OutOfLog, disable.Safety.Remote.GraceOver = tier.Yes, tier.Yes
 	orphan := object(tier.DeleteOrphan)
 	orphan.Safety.Remote.Unnamed, orphan.Safety.Remote.OldEnough = tier.Yes, tier.Yes
-	return map[string]*gate.Facts{"local": good(), "local, not tiered": untiered,
+	records := good()
+	records.Safety.DropWay, records.Safety.OwnsSource = tier.LocalDeleteRecords, tier.No
+	records.Safety.Owner = gate.OwnerFacts{Asked: tier.Yes, SameLog: tier.Yes, Leads: tier.Yes,
+		Deletes: tier.Yes, Begins: tier.Yes, Covers: tier.Yes, Lineage: tier.Yes}
+	return map[string]*gate.Facts{"local": good(), "local, not tiered": untiered, "records": records,
 		"leaving the log": leaving, "remote": remote, "disable": disable, "orphan": orphan}
 }
 
@@ -195,6 +199,38 @@ func TestGuardObjectsToFacts(t *testing.T) {
 		f := good()
 		c.change(f)
 		demand(t, c.name, f, c.want)
+	}
+}
+
+// TestGuardObjectsToTheOwner: where the broker is to delete, each condition of its own is needed.
+func TestGuardObjectsToTheOwner(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]tier.Code{
+		"Owner.Asked":   tier.CodeBroker,
+		"Owner.SameLog": tier.CodeOtherLog,
+		"Owner.Leads":   tier.CodeNotLeader,
+		"Owner.Deletes": tier.CodeBroker,
+		"Owner.Begins":  tier.CodePrefixBlocked,
+		"Owner.Covers":  tier.CodeSourceUnread,
+		"Owner.Lineage": tier.CodeLineage,
+	} {
+		for _, truth := range []tier.Truth{tier.Unknown, tier.No} {
+			f := goods()["records"]
+			set(t, f, path, truth)
+			demand(t, path, f, want)
+		}
+	}
+	given := goods()["records"]
+	given.Safety.Owner.Given = true
+	demand(t, "given up", given, tier.CodeDropping)
+	off := goods()["records"]
+	off.Log.State, off.Table.Tiering = tier.Disabled, false
+	off.Safety.Remote.Clocks = tier.Yes
+	demand(t, "tiering off", off, tier.CodeLocalDelete)
+	seen := goods()["records"]
+	seen.Safety.Owner.Leads, seen.Safety.Owner.Objection = tier.No, "node 2 leads"
+	if got := gate.Guard(seen); !strings.Contains(got[0].Text, "node 2 leads") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -140,8 +140,16 @@ func (d *decoder) readPassword(s *BrokerSASL) func(*yaml.Node) {
 	}
 }
 
-// checkBroker says which sources have a broker.
-func (d *decoder) checkBroker(s *Source, seen map[string]*yaml.Node) {
+// checkBroker says which sources have a broker, and which need one.
+func (d *decoder) checkBroker(s *Source, way Place, seen map[string]*yaml.Node) {
+	switch records := s.LocalDelete == tier.LocalDeleteRecords; {
+	case records && s.Layout != tier.LayoutKafka && s.Layout != "":
+		d.problemAt(way, "use never or unlink", "local_delete: only a Kafka broker has "+
+			"delete-records, and this source is %s", s.Layout)
+	case records && seen["kafka"] == nil:
+		d.problemAt(way, `add kafka: {bootstrap: "host:port"}`, "local_delete: delete-records asks "+
+			"the broker, and the source does not say where it is")
+	}
 	if k := seen["kafka"]; k != nil && s.Layout != tier.LayoutKafka && s.Layout != "" {
 		d.problem(k, "remove it", "kafka: only kafka sources have a broker, and this one is %s",
 			s.Layout)

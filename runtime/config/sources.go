@@ -59,7 +59,7 @@ func (d *decoder) source(n *yaml.Node) (s Source, ok bool) {
 		}
 	}
 	d.checkPlain(n, &s, seen)
-	d.checkBroker(&s, seen)
+	d.checkBroker(&s, del.place, seen)
 	return s, s.Name != "" && s.Layout != "" && s.Path != ""
 }
 
@@ -109,12 +109,7 @@ func layout(n *yaml.Node) (tier.Layout, error) {
 }
 
 // localDelete reads a way to delete local segments.
-func localDelete(n *yaml.Node) (tier.LocalDelete, error) {
-	if n.Kind == yaml.ScalarNode && n.Value == string(tier.LocalDeleteRecords) {
-		return "", &hinted{"delete-records is not available in this version", "use never or unlink"}
-	}
-	return oneOf(tier.LocalDeleteNever, tier.LocalDeleteUnlink)(n)
-}
+var localDelete = oneOf(tier.LocalDeleteNever, tier.LocalDeleteUnlink, tier.LocalDeleteRecords)
 
 // pattern reads the regular expression of a plain source.
 func pattern(n *yaml.Node) (string, error) {

@@ -27,6 +27,7 @@ import (
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/audit"
+	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
@@ -108,6 +109,7 @@ type Daemon struct {
 type source struct {
 	config.Source
 	dir       *logdir.Source
+	cluster   *broker.Cluster // nil where the configuration names none
 	watcher   *logdir.Watcher
 	rescan    chan struct{}
 	mu        sync.Mutex // guards what follows

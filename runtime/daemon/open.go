@@ -239,7 +239,7 @@ func (d *Daemon) close() error {
 	}
 	d.retiring.Wait()
 	for _, s := range d.sources {
-		errs = append(errs, s.dir.Close())
+		errs = append(errs, s.close())
 	}
 	if d.cache != nil {
 		errs = append(errs, d.cache.Close())

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/logdir"
@@ -45,12 +46,30 @@ func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source
 	if c.Layout == tier.LayoutKafka && c.LocalDelete == tier.LocalDeleteUnlink {
 		cfg.Lock = logdir.NewFileLock(c.Path)
 	}
-	dir, err := logdir.Open(cfg)
-	if err != nil {
-		return nil, err
+	s := &source{Source: c, rescan: make(chan struct{}, 1),
+		watcher: logdir.NewWatcher(c.Path, watchedDirsMax)}
+	var err error
+	if c.Kafka.Bootstrap != "" {
+		if s.cluster, err = broker.New(brokerConfig(c.Kafka)); err != nil {
+			return nil, fmt.Errorf("source %s: %w", c.Name, err)
+		}
+		cfg.Broker = s.cluster
 	}
-	return &source{Source: c, dir: dir, rescan: make(chan struct{}, 1),
-		watcher: logdir.NewWatcher(c.Path, watchedDirsMax)}, nil
+	if s.dir, err = logdir.Open(cfg); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// close gives back what the source holds.
+func (s *source) close() (err error) {
+	if s.cluster != nil {
+		err = s.cluster.Close()
+	}
+	if s.dir != nil {
+		err = errors.Join(err, s.dir.Close())
+	}
+	return err
 }
 
 // scan looks at the source once and tells the engine. It reports whether anything was new.

@@ -38,6 +38,7 @@ type logIndex struct {
 	hw          tier.Offset
 	hasHW       bool
 	problems    []tier.Problem
+	dropping    []tier.LocalSegment // given up by the source's own program, and still on disk
 	local       []tier.LocalSegment // ascending by base, and by next
 	localBytes  int64               // of local, summed up
 	states      []segmentState
@@ -119,6 +120,7 @@ func (l *logIndex) look(s tier.Scan) {
 	l.source, l.layout, l.incarnation = s.Source, s.Layout, s.Incarnation
 	l.present, l.whole, l.compacted, l.stale = true, s.Whole, s.Compacted, false
 	l.localEnd, l.sourceStart, l.problems = s.LocalEnd, s.SourceStart, s.Problems
+	l.dropping = s.Dropping
 	if l.hw != s.HighWatermark || l.hasHW != s.HasHighWatermark {
 		l.hw, l.hasHW, same = s.HighWatermark, s.HasHighWatermark, false
 	}

@@ -191,7 +191,7 @@ func alarming(c tier.Code) bool {
 	switch c {
 	case tier.CodePolicyError, tier.CodeStoreLost, tier.CodeStoreError, tier.CodeNotProved,
 		tier.CodeUnreadable, tier.CodeSourceUnread, tier.CodeUnknownOutcome, tier.CodeRetry,
-		tier.CodeAudit, tier.CodeBelowStart, tier.CodeLineage:
+		tier.CodeAudit, tier.CodeBelowStart, tier.CodeLineage, tier.CodeBroker, tier.CodeOtherLog:
 		return true
 	}
 	return false
@@ -206,8 +206,11 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 		}
 		return nil
 	}
+	if len(l.dropping) > 0 {
+		out = append(out, l.droppingReason())
+	}
 	if len(l.local) == 0 {
-		return nil
+		return out
 	}
 	for i := range l.local {
 		if s := &l.local[i]; !s.Closed() {
@@ -361,9 +364,14 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		if matched[r.Position] || newer || !l.counts(r) {
 			continue
 		}
-		out = append(out, SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
+		v := SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
 			ModTime: r.ModTime, Remote: true, Position: r.Position, State: "copied",
-			Reasons: l.lossOf(r)})
+			Reasons: l.lossOf(r)}
+		if slices.ContainsFunc(l.dropping, func(s tier.LocalSegment) bool { return s.Base == r.Base }) {
+			v.Local, v.State = true, "dropping"
+			v.Reasons = append(v.Reasons, l.droppingReason())
+		}
+		out = append(out, v)
 	}
 	for _, h := range l.state.Holes {
 		out = append(out, SegmentView{Range: h.Range, State: "hole", Reasons: []tier.Reason{{
@@ -373,6 +381,16 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		return compareRemote(tier.Remote{Range: a.Range}, tier.Remote{Range: b.Range})
 	})
 	return out, true
+}
+
+// droppingReason says what the files wait for that are no part of the log any more.
+func (l *logIndex) droppingReason() tier.Reason {
+	var x Extent
+	for _, s := range l.dropping {
+		x.add(s.Range, s.Bytes)
+	}
+	return tier.Reason{Code: tier.CodeDropping, Text: fmt.Sprintf("the broker gave up %d segments "+
+		"(%d bytes) below %d; their files go at its next retention pass", x.Segments, x.Bytes, x.Next)}
 }
 
 func (l *logIndex) stateWord(i int) string {

@@ -16,7 +16,7 @@ import (
 //
 //  1. fresh facts: directory, files, ledger, manifest entry, objects; guard, policies, permit
 //  2. audit: the intent
-//  3. source: rename into the trash, fsync, compare, unlink, fsync
+//  3. source: rename into the trash, fsync, compare, unlink, fsync; or the broker gives it up
 //  4. ledger: LocalDeleted
 //  5. audit: the outcome
 //
@@ -137,7 +137,7 @@ func (x *Executor) ended(ctx context.Context, src Source, t gate.Target, err err
 			return out
 		}
 	}
-	gone, known := looked(ctx, src, t.Log, t.Range.Base)
+	gone, known := looked(ctx, src, t.Log, t.Range)
 	switch {
 	case known && gone:
 		out.Result = tier.OutcomeDeleted

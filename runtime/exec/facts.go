@@ -68,6 +68,9 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 	if durable.State != tier.Enabled {
 		facts.Safety.Remote.Clocks, facts.Safety.Remote.Clock = g.Clocks(ctx)
 	}
+	if err := x.vet(ctx, src, facts, c); err != nil {
+		return nil, tier.Copy{}, err
+	}
 	x.lookAtSource(ctx, src, facts, c)
 	facts.Safety.Window = durable.Window.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 	cp, err := x.prove(ctx, src, facts, c)
@@ -87,6 +90,29 @@ func (x *Executor) pauseFacts(g *Generation, facts *gate.Facts, durable tier.Tab
 	}
 }
 
+// vet asks the program that owns the log, where it is the one that is to delete. It is asked before
+// the directory is looked at, so that the directory can be expected to have all that it says.
+func (x *Executor) vet(ctx context.Context, src Source, facts *gate.Facts,
+	c engine.DeleteCandidate) error {
+	if src.LocalDelete() != tier.LocalDeleteRecords {
+		return nil
+	}
+	if !c.Copied {
+		facts.Safety.Owner.Objection = "no copy is recorded to compare with"
+		return nil
+	}
+	cp, err := x.c.Ledger.Copy(facts.Log.ID, c.Position)
+	if errors.Is(err, ErrVanished) {
+		facts.Safety.Owner.Objection = err.Error()
+		return nil
+	}
+	if err != nil {
+		return fatal(err)
+	}
+	facts.Safety.Owner = src.Vet(ctx, facts.Log.ID, cp.Content)
+	return nil
+}
+
 // lookAtSource scans the log afresh.
 func (x *Executor) lookAtSource(ctx context.Context, src Source, facts *gate.Facts,
 	c engine.DeleteCandidate) {
@@ -103,6 +129,9 @@ func (x *Executor) lookAtSource(ctx context.Context, src Source, facts *gate.Fac
 		return
 	}
 	l.LocalStart = scan.Segments[0].Base
+	if o := &facts.Safety.Owner; o.Asked == tier.Yes {
+		o.Covers = tier.TruthOf(whole && l.LocalStart <= o.Start && l.LocalEnd >= o.HighWatermark)
+	}
 	for i, s := range scan.Segments {
 		l.LocalBytes += s.Bytes
 		if s.Base != c.Segment.Base {

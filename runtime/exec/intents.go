@@ -96,11 +96,17 @@ func (x *Executor) settledAt(ctx context.Context, del tier.Deletion) (gone, know
 	if err != nil || src.Settle(ctx, del.Log) != nil {
 		return false, false
 	}
-	return looked(ctx, src, del.Log, del.Range.Base)
+	return looked(ctx, src, del.Log, del.Range)
 }
 
-// looked tells whether the segment is gone; known is false where that cannot be told.
-func looked(ctx context.Context, src Source, log tier.LogID, base tier.Offset) (gone, known bool) {
+// looked tells whether the segment is gone; known is false where that cannot be told. Where the
+// program that owns the log deletes, it is gone when that program has given it up.
+func looked(ctx context.Context, src Source, log tier.LogID, r tier.Range) (gone, known bool) {
+	if src.LocalDelete() == tier.LocalDeleteRecords {
+		o := src.Vet(ctx, log, tier.Content{Range: r})
+		return o.Given, o.Asked == tier.Yes && o.SameLog == tier.Yes
+	}
+	base := r.Base
 	scan, whole, err := src.Look(ctx, log)
 	if err != nil || !whole {
 		return false, false

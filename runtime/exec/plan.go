@@ -98,6 +98,9 @@ func (x *Executor) PlanLocal(ctx context.Context, f engine.Delete, questions ...
 		facts.Log.LocalBytes -= bytes
 		if i > 0 && facts.Safety.FirstLocal == tier.No {
 			facts.Safety.FirstLocal = x.firstWithout(ctx, src, f.Log, gone, c.Segment.Base)
+			if o := &facts.Safety.Owner; o.Asked == tier.Yes && o.Start < c.Segment.Base {
+				o.Begins = facts.Safety.FirstLocal // what is before it would be given up, too
+			}
 		}
 		if !ask(ctx, open, facts) {
 			break

@@ -69,6 +69,9 @@ type Source interface {
 	Owned() tier.Truth
 	// LocalDelete is the configured way to delete.
 	LocalDelete() tier.LocalDelete
+	// Vet asks the running program that owns the log about a segment with the content of its copy,
+	// where it is the one that is to delete (LocalDeleteRecords). What is not known is not yes.
+	Vet(ctx context.Context, id tier.LogID, copied tier.Content) gate.OwnerFacts
 }
 
 // SourceReader is an open segment file. It is an alias, so that an adapter can return its own name

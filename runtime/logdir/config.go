@@ -35,8 +35,10 @@ type Config struct {
 	// Root opens the source's directory. It is called anew for every operation, so that a directory
 	// that was unmounted or replaced is noticed.
 	Root func() (vfs.Dir, error)
-	// LocalDelete is how segments may be deleted; Drop refuses unless it is unlink.
+	// LocalDelete is how segments may be deleted; Drop refuses where it is never.
 	LocalDelete tier.LocalDelete
+	// Broker is the cluster that deletes. It is needed for delete-records, and not used otherwise.
+	Broker Broker
 	// Lock is the lock of the source's own program on the directory. It is needed for unlink in the
 	// kafka layout, and not used otherwise.
 	Lock Locker
@@ -71,6 +73,9 @@ func (c *Config) layout() (layout, error) {
 	case tier.LayoutKafka:
 		if c.LocalDelete == tier.LocalDeleteUnlink && c.Lock == nil {
 			return nil, errors.New("local delete unlink of a kafka source: needs a lock")
+		}
+		if c.LocalDelete == tier.LocalDeleteRecords && c.Broker == nil {
+			return nil, errors.New("local delete delete-records: needs a broker")
 		}
 		return newKafka(c), nil
 	case tier.LayoutPlain:

@@ -56,6 +56,9 @@
 // a log for an orphan and removes it, which is what was meant, while a log without its indexes
 // would be kept and indexed anew.
 //
+// Beside a running broker nothing is removed at all: with delete-records it is the broker that is
+// asked, and that removes. What it gave up is split off from the scan, until its files are gone.
+//
 // # Scanning
 //
 // A scan of an unchanged tree costs a stat for each log and its newest files. A listing is trusted

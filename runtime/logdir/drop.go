@@ -13,7 +13,8 @@ import (
 // Drop removes the segment's files, the one with the records first, and spends the permit. It is
 // done only if that file is still target.File; otherwise the error wraps tier.ErrChanged or
 // tier.ErrVanished and nothing was removed. A nil error means that the names are durably gone.
-// After any other error, looking tells how it ended.
+// After any other error, looking tells how it ended. With LocalDeleteRecords the broker gives the
+// segment up, which is what nil says then; its files go when its retention comes by.
 func (s *Source) Drop(ctx context.Context, p gate.Permit, target gate.Target) (err error) {
 	if err := p.Spend(target); err != nil {
 		return err
@@ -27,10 +28,10 @@ func (s *Source) Drop(ctx context.Context, p gate.Permit, target gate.Target) (e
 	switch {
 	case target.Action != tier.DeleteLocal:
 		return name(fmt.Errorf("%s is not what a source does", target.Action))
-	case s.cfg.LocalDelete != tier.LocalDeleteUnlink:
+	case s.cfg.LocalDelete == tier.LocalDeleteNever:
 		return name(fmt.Errorf("local_delete of the source %s is %s", s.cfg.Name,
 			s.cfg.LocalDelete))
-	case !s.mayDrop():
+	case s.cfg.LocalDelete == tier.LocalDeleteUnlink && !s.mayDrop():
 		return name(fmt.Errorf("tierd does not hold the lock of the source %s", s.cfg.Name))
 	}
 	root, err := s.root()
@@ -43,6 +44,12 @@ func (s *Source) Drop(ctx context.Context, p gate.Permit, target gate.Target) (e
 		return name(err)
 	}
 	defer s.distrust(dir)
+	if s.cfg.LocalDelete == tier.LocalDeleteRecords {
+		if err := s.give(ctx, root, dir, target); err != nil {
+			return name(err)
+		}
+		return nil
+	}
 	lock := s.locks.of(dir)
 	lock.Lock()
 	defer lock.Unlock()

@@ -123,6 +123,7 @@ func (s *Source) report(res *Result, folders []*folder, at judging) {
 func (s *Source) judge(f *folder, at judging) tier.Scan {
 	scan := s.layout.judge(f, at)
 	scan.Log, scan.Source, scan.Layout, scan.Dir = f.id, s.cfg.Name, s.cfg.Layout, f.dir
+	s.given.split(&scan)
 	return scan
 }
 

@@ -30,6 +30,8 @@ type Source struct {
 
 	doubtMu sync.Mutex
 	doubt   map[string]bool // directories whose remembered listing must not be used
+
+	given given
 }
 
 // Open returns the source that cfg describes. It does not look at its directory, which may come

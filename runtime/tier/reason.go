@@ -51,6 +51,10 @@ const (
 	CodeDamaged        Code = "damaged"             // a batch or checksum is wrong
 	CodeVanished       Code = "vanished"            // it went away while it was worked on
 	CodeIndexMismatch  Code = "index-mismatch"      // an index does not fit its log
+	CodeBroker         Code = "broker"              // the broker was not reached, or refuses
+	CodeNotLeader      Code = "not-leader"          // another node leads the log
+	CodeOtherLog       Code = "other-log"           // the broker has another log under the name
+	CodeDropping       Code = "dropping"            // the broker gave it up; its files go soon
 	CodeLineage        Code = "lineage"             // leader epochs disagree with what was copied
 	CodeRetry          Code = "retry"               // tried again later
 	CodeFrozen         Code = "frozen"              // no entry governs the table any more

@@ -79,6 +79,9 @@ type Scan struct {
 	Dir         string // path below the source's directory, slash-separated; for people
 	Incarnation string // identity of the log's generation (Kafka: topic id); "" where there is none
 	Segments    []LocalSegment
+	// Dropping are segments whose files are still there, and which the source's own program has
+	// given up at tierd's request. They are no part of the log any more.
+	Dropping    []LocalSegment
 	SourceStart Offset // the source's own log start
 	// HighWatermark is exclusive; HasHighWatermark is false where the layout has none.
 	HighWatermark    Offset
