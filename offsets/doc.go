@@ -68,7 +68,7 @@
 //	mark      what u8 (1 start, 2 clip, 3 epoch opened) | epoch u | offset i |
 //	          (copied offset then - offset) i | at i
 //	table     state text | epoch u | policy text | fresh u | since i | entry text |
-//	          window {since i | segments i | bytes i} | paused u8 (0, 1) |
+//	          window {since i | segments i | bytes i} | dropped at i | paused u8 (0, 1) |
 //	          if 1: code text | text | rule text | title text | until i
 //	attempt   log number u | position u
 //	  id

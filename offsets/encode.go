@@ -416,6 +416,7 @@ func encodeTable(t *tier.TableState) []byte {
 	b = binary.AppendVarint(b, int64(t.Window.Since))
 	b = binary.AppendVarint(b, t.Window.Segments)
 	b = binary.AppendVarint(b, t.Window.Bytes)
+	b = binary.AppendVarint(b, int64(t.Dropped))
 	if t.Paused == nil {
 		return append(b, 0)
 	}
@@ -438,6 +439,7 @@ func decodeTable(name string, body []byte) (tier.TableState, error) {
 	t.Window.Since = tier.Time(d.int())
 	t.Window.Segments = d.int()
 	t.Window.Bytes = d.int()
+	t.Dropped = tier.Time(d.int())
 	if d.flag() {
 		t.Paused = &tier.Reason{Code: tier.Code(d.string()), Text: d.string(), Rule: d.string(),
 			Title: d.string(), Until: tier.Time(d.int())}

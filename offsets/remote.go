@@ -30,7 +30,7 @@ func moveStart(g *group, old *header, r tier.StartMoved) (draft, error) {
 		return draft{}, nil
 	}
 	at := r.At
-	if leaves(&table) {
+	if table.Leaves() {
 		at = max(at, table.Since) // it came after the change, whatever the clock says
 	}
 	h := *old
@@ -67,19 +67,19 @@ func moveStart(g *group, old *header, r tier.StartMoved) (draft, error) {
 // mustLeave reports whether a move is recorded although the start stays where it is: the first one
 // after the table's remote data began to leave takes all copies out of the log.
 func (h *header) mustLeave(t *tier.TableState, cause tier.MoveCause) bool {
-	return leaves(t) && h.copies > 0 && cause == tier.MoveDisabled &&
+	return t.Leaves() && h.copies > 0 && cause != tier.MoveExpired &&
 		!slices.ContainsFunc(h.state.Moves, func(m tier.StartMove) bool { return isLeave(t, m) })
 }
 
 // isLeave reports whether the move took all copies out of the log of a table whose remote data are
 // leaving.
 func isLeave(t *tier.TableState, m tier.StartMove) bool {
-	return leaves(t) && m.Cause == tier.MoveDisabled && m.At >= t.Since
+	return t.Leaves() && m.Cause != tier.MoveExpired && m.At >= t.Since
 }
 
 // forgetMoves forgets the moves once no copy is left that they took out of the log.
 func (h *header) forgetMoves(t *tier.TableState) {
-	if h.copies == 0 || h.gone == 0 && !leaves(t) {
+	if h.copies == 0 || h.gone == 0 && !t.Leaves() {
 		h.state.Moves = nil
 	}
 }
@@ -130,7 +130,7 @@ func removeCopy(g *group, old *header, r tier.CopyRemoved) (draft, error) {
 		return draft{}, named(key, err)
 	}
 	gone := old.outOfLog(c.Epoch, c.Content.Range)
-	if !gone && !leaves(&table) {
+	if !gone && !table.Leaves() {
 		return draft{}, refuse("log %s: the copy of %s at position %d is part of the log, which "+
 			"starts at %d", r.Log, c.Content.Range, r.Position, old.state.LogStart)
 	}

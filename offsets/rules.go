@@ -47,6 +47,8 @@ func decide(g *group, r tier.Record) (draft, error) {
 		return changeTier(g, r)
 	case tier.TableGoverned:
 		return governTable(g, r)
+	case tier.TableDropped:
+		return dropTable(g, r)
 	case tier.ClockSeen:
 		at := max(g.root.clock, r.At)
 		return draft{clock: &at}, nil

@@ -6,12 +6,6 @@ import (
 
 // The rules for the tier states of tables and the tier epochs of logs.
 
-// leaves reports whether the remote data of the table's logs are leaving them: its tiering is or
-// was disabled with the policy delete.
-func leaves(t *tier.TableState) bool {
-	return t.State != tier.Enabled && t.Policy == tier.PolicyDelete
-}
-
 // changeTier takes a table one step along ENABLED -> DISABLING -> DISABLED -> ENABLED, or back from
 // DISABLED by retain to DISABLING by delete. The step that is there already changes nothing.
 func changeTier(g *group, r tier.TierChanged) (draft, error) {
@@ -31,8 +25,11 @@ func changeTier(g *group, r tier.TierChanged) (draft, error) {
 		return draft{}, refuse("table %q: a copy is still under way", r.Table)
 	}
 	table.State, table.Epoch, table.Policy, table.Since = r.State, r.Epoch, r.Policy, r.At
-	if r.State == tier.Enabled && old.Policy == tier.PolicyDelete {
-		table.Fresh = r.Epoch
+	if r.State == tier.Enabled {
+		table.Dropped = 0
+		if old.Policy == tier.PolicyDelete {
+			table.Fresh = r.Epoch
+		}
 	}
 	return draft{table: &table}, nil
 }
@@ -102,9 +99,33 @@ func governTable(g *group, r tier.TableGoverned) (draft, error) {
 		return draft{}, refuse("table %q: the entry has %d bytes, more than %d", r.Table,
 			len(r.Entry), nameBytesMax)
 	}
-	if table.Entry == r.Entry {
+	over := table.Dropped != 0 && table.State == tier.Disabled
+	if table.Entry == r.Entry && !over {
 		return draft{}, nil
 	}
 	table.Entry = r.Entry
+	if over {
+		table.Dropped = 0
+	}
+	return draft{table: &table}, nil
+}
+
+// dropTable lets all remote data of a table go. Where they are going already it only notes why; a
+// drop that is over, and left what was denied, begins again.
+func dropTable(g *group, r tier.TableDropped) (draft, error) {
+	table, ok := g.table(r.Table)
+	switch {
+	case !ok:
+		return draft{}, refuse("table %q is not known", r.Table)
+	case r.At == 0:
+		return draft{}, refuse("table %q: it is not said when it was dropped", r.Table)
+	case table.State == tier.Disabling && table.Dropped != 0:
+		return draft{}, nil
+	}
+	if !table.Leaves() || table.State == tier.Disabled {
+		table.State, table.Policy, table.Since = tier.Disabling, tier.PolicyDelete, r.At
+		table.Epoch++
+	}
+	table.Dropped, table.Entry = r.At, ""
 	return draft{table: &table}, nil
 }

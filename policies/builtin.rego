@@ -125,10 +125,12 @@ expire_remote contains "an orphan: nothing names it" if {
 
 # METADATA
 # title: remote.log.disable.policy=delete
-# description: The remote data of a table goes when its tiering is turned off by `delete`.
+# description: |
+#   The remote data of a table goes when its tiering is turned off by `delete`, or when it is
+#   dropped. What was denied then goes once it is no more.
 # custom:
 #   code: tiering-disabled
-expire_remote contains "tiering is being turned off, and remote.log.disable.policy is delete" if {
+expire_remote contains "tiering was turned off with the policy delete, or the table was dropped" if {
 	disabling
 }
 
@@ -258,7 +260,7 @@ last_copy_bytes := input.log.remote_bytes if input.action == "delete_remote"
 
 disabling if {
 	input.action == "disable_delete"
-	input.log.tier_state == "DISABLING"
+	input.log.tier_state in {"DISABLING", "DISABLED"}
 	input.table.disable_policy == "delete"
 }
 

@@ -162,6 +162,10 @@ func (o *Oracle) objection(f fileName, files []file) string {
 	switch {
 	case err != nil:
 		return err.Error()
+	case ledger.table(f.log.Table).Dropped != 0:
+		return "the table was dropped"
+	case o.fallen(f.log.Table, ledger):
+		return "the entry that governed the table is gone"
 	case !governed || !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
 		return "the table is not tiered, and not disabled yet"
 	case o.w.zombie():
@@ -178,6 +182,14 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "no limit of the table is over"
 	}
 	return ""
+}
+
+// fallen reports whether the table had an entry of its own, by the ledger's note, and the settings
+// are the defaults now.
+func (o *Oracle) fallen(name string, ledger *ledgerTruth) bool {
+	table, _ := o.w.Config.Tables(name)
+	noted := ledger.table(name).Entry
+	return table.Governor == "defaults" && noted != "" && noted != "defaults"
 }
 
 func (o *Oracle) denies(id tier.LogID) bool { return o.Denied != nil && o.Denied(id) }

@@ -120,7 +120,7 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 	}
 	grace := tier.Time(o.w.Config.Grace)
 	for _, m := range l.state.Moves {
-		covers := c.Content.Range.Next <= m.Start || leaves(t) && m.Cause == tier.MoveDisabled
+		covers := c.Content.Range.Next <= m.Start || leaves(t) && m.Cause != tier.MoveExpired
 		said := slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {
 			return f.Start != nil && *f.Start >= m.Start
 		})

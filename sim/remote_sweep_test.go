@@ -24,6 +24,20 @@ func (r *rig) tables(change func(*tier.Table)) {
 	}
 }
 
+// ungoverned takes the entries of all tables out of the configuration.
+func (r *rig) ungoverned() {
+	r.t.Helper()
+	r.w.Config.Tables = func(string) (tier.Table, bool) { return tier.Table{}, false }
+	r.do(r.w.Reload())
+}
+
+// dropped leaves a table that was dropped, with two copies.
+func dropped(r *rig) {
+	r.copied(2)
+	r.ungoverned()
+	r.do(r.w.Drop(orders.Table))
+}
+
 // remoteOnly leaves two segments that are in the store alone, and nearly at the end of their TTL.
 func remoteOnly(r *rig) {
 	r.tables(func(t *tier.Table) { t.TTL = 24 * time.Hour })
@@ -56,6 +70,25 @@ var remoteHistories = []history{
 		before: func(r *rig) {
 			r.copied(2)
 			r.tables(func(t *tier.Table) { t.Tiering, t.DisablePolicy = false, tier.PolicyDelete })
+		}},
+	{name: "drop a table", steps: 3, effect: is[engine.MoveStart], before: dropped},
+	{name: "remove the copies of a dropped table", steps: 8, effect: is[engine.Remove],
+		before: func(r *rig) {
+			dropped(r)
+			r.run()
+			r.w.Advance(11 * time.Minute)
+		}},
+	{name: "note what governs a table", steps: 1, effect: is[engine.Govern], before: func(r *rig) {
+		r.copied(1)
+		r.tables(func(t *tier.Table) { t.Governor = "tables/orders" })
+	}},
+	{name: "govern a dropped table anew", steps: 1, effect: is[engine.Govern],
+		before: func(r *rig) {
+			dropped(r)
+			r.run()
+			r.w.Advance(11 * time.Minute)
+			r.run()
+			r.tables(func(t *tier.Table) { t.Governor = "tables/orders" })
 		}},
 	{name: "turn tiering on again", steps: 1, effect: is[engine.OpenEpoch], before: func(r *rig) {
 		r.copied(2)

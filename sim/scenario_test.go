@@ -176,6 +176,8 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return nil
 	case "resume":
 		return s.w.Resume(d.CmdArgs[0].Key)
+	case "drop":
+		return s.w.Drop(d.CmdArgs[0].Key)
 	case "fault":
 		return s.arm(d)
 	case "lose":
@@ -426,6 +428,8 @@ func logOf(f engine.Effect) string {
 	case engine.Clear:
 		return f.Log.String()
 	case engine.ChangeTier:
+		return f.Table
+	case engine.Govern:
 		return f.Table
 	case engine.Pause:
 		return f.Table

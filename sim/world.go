@@ -335,6 +335,31 @@ func (w *World) Resume(table string) error {
 	return cmp.Or(err, refused)
 }
 
+// Drop plays "tierd drop", with its confirmation.
+func (w *World) Drop(table string) error {
+	refused := error(nil)
+	err := w.act(func() error {
+		cfg, governed := w.Config.Tables(table)
+		state := w.process.ledger.Table(table)
+		if !state.Frozen(cfg, governed) || w.process.engine.Busy(table) {
+			refused = fmt.Errorf("%w: table %s is governed, or busy", tier.ErrRefused, table)
+			return nil
+		}
+		_, err := w.process.ledger.Append(context.Background(),
+			tier.TableDropped{Table: table, At: w.Now})
+		if errors.Is(err, tier.ErrRefused) {
+			refused = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.step(engine.TableDropped{State: w.process.ledger.Table(table)})
+		return nil
+	})
+	return cmp.Or(err, refused)
+}
+
 func (w *World) step(ev engine.Event) {
 	p := w.process
 	p.queue = append(p.queue, p.engine.Step(w.Now, ev)...)

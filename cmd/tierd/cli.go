@@ -28,6 +28,8 @@ type cli struct {
 	Verify     verifyCmd     `cmd:"" help:"Check that the store has everything that the ledger says."`
 	Restore    restoreCmd    `cmd:"" help:"Write archived logs back as directories."`
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
+	Reload     reloadCmd     `cmd:"" help:"Let the running daemon load its configuration anew."`
+	Drop       dropCmd       `cmd:"" help:"Delete all that a table without an entry has in the store."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
 	Clock      clockCmd      `cmd:"" help:"Accept the clock after a step."`
 	Plugin     pluginCmd     `cmd:"" help:"Begin, inspect, test and measure plugins."`

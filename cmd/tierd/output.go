@@ -77,6 +77,12 @@ func terminal(w io.Writer) bool {
 	return err == nil
 }
 
+// terminalReader reports whether r is a terminal.
+func terminalReader(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && terminal(f)
+}
+
 // page collects what a command prints for people: lines, and tables whose columns align. Like the
 // buffer that it is, it takes everything.
 type page struct {

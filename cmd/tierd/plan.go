@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/tierd/tierd/runtime/api"
@@ -13,6 +15,7 @@ type planCmd struct {
 	Policies         []string `name:"policy" short:"p" placeholder:"PATH" help:"Ask these policies instead of those in force: files, or directories of them with their data."`
 	Data             []string `placeholder:"PATH" help:"More data for --policy: .yaml, .yml and .json files, or directories of them."`
 	At               string   `placeholder:"TIME" help:"Ask as of then: an instant as in RFC 3339, a date, or how long from now, such as 7d."`
+	Save             string   `placeholder:"FILE" help:"Also write the plan to this file, as JSON."`
 	DetailedExitcode bool     `help:"Exit with 4 if anything would be deleted; with --policy or --at, if the answer is another than today's."`
 }
 
@@ -31,6 +34,7 @@ Examples:
 
 	tierd plan
 	tierd plan -o json | jq '.totals'
+	tierd plan --save plan.json
 	tierd plan --detailed-exitcode; test $? -eq 4 && echo something would go
 	tierd plan --policy new-policies/
 	tierd plan --at 30d
@@ -55,11 +59,29 @@ func (c *planCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.save(plan); err != nil {
+		return err
+	}
 	if err := c.print(a, plan, func(p *page) { printPlan(p, a.now(), plan) }); err != nil {
 		return err
 	}
 	if c.DetailedExitcode && len(plan.Deletions) > 0 {
 		return errChanges
+	}
+	return nil
+}
+
+// save writes the plan to the file, if one was named.
+func (c *planCmd) save(plan *api.Plan) error {
+	if c.Save == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := api.Encode(&text, plan); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.Save, text.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("save the plan: %w", err)
 	}
 	return nil
 }
@@ -80,6 +102,11 @@ func printPlan(p *page, now api.Time, plan *api.Plan) {
 			[]api.Reason{w.Reason})
 	}
 	p.line("digest %s", plan.Digest)
+	if r := plan.Disablement; r != nil {
+		p.line("\nloaded as it is now, the configuration would also let these go, turned off with " +
+			"delete:")
+		printRemoval(p, r)
+	}
 }
 
 // planned gives a row for each deletion, with its first reason.

@@ -18,6 +18,7 @@ type runCmd struct {
 	output
 	Once     bool          `help:"Work until nothing more can be done now, then say what waits and exit."`
 	NoDelete bool          `help:"Copy, and delete nothing."`
+	Accept   string        `placeholder:"DIGEST" help:"Let just these remote data go, of tables turned off with the policy delete."`
 	Adopt    bool          `help:"Take the objects of a moved ledger over from their former owner."`
 	RetryFor time.Duration `default:"10s" help:"With --once: how long to try again what fails."`
 }
@@ -53,7 +54,7 @@ func (c *runCmd) Run(a *app) error {
 		a.log.Warn(w.Error())
 	}
 	opts := a.options(a.log)
-	opts.NoDelete, opts.Adopt = c.NoDelete, c.Adopt
+	opts.NoDelete, opts.Adopt, opts.Accept = c.NoDelete, c.Adopt, c.Accept
 	s := &server{socket: a.socket(cfg.DataDir), http: cfg.HTTP, registry: opts.Registry, log: a.log}
 	if c.Once {
 		s.http.Listen = ""

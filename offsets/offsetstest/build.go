@@ -13,6 +13,7 @@ var (
 	deep    = tier.LogID{Table: "a/deep/table", Name: "0"}
 	past0   = tier.LogID{Table: "past", Name: "0"}
 	past1   = tier.LogID{Table: "past", Name: "1"}
+	gone0   = tier.LogID{Table: "gone", Name: "0"}
 )
 
 // t0 is when tests begin.

@@ -174,7 +174,12 @@ func (m *model) applyTable(t *tier.TableState, r tier.Record) (ok, is bool) {
 		return true, true
 	case tier.TableGoverned:
 		t.Entry = r.Entry
+		if t.State == tier.Disabled {
+			t.Dropped = 0
+		}
 		return true, true
+	case tier.TableDropped:
+		return m.drop(t, r), true
 	case tier.TierChanged:
 		return m.change(t, r), true
 	}

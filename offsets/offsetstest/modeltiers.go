@@ -43,9 +43,27 @@ func (m *model) change(t *tier.TableState, r tier.TierChanged) bool {
 			t.Fresh = r.Epoch
 		}
 		t.State, t.Epoch, t.Policy, t.Since = r.State, r.Epoch, r.Policy, r.At
+		if r.State == tier.Enabled {
+			t.Dropped = 0
+		}
 		return true
 	}
 	return false
+}
+
+func (m *model) drop(t *tier.TableState, r tier.TableDropped) bool {
+	under := t.State == tier.Disabling && t.Policy == tier.PolicyDelete
+	switch {
+	case r.At == 0:
+		return false
+	case under && t.Dropped != 0:
+		return true
+	case !under:
+		t.State, t.Policy, t.Since = tier.Disabling, tier.PolicyDelete, r.At
+		t.Epoch++
+	}
+	t.Dropped, t.Entry = r.At, ""
+	return true
 }
 
 func leaving(t *tier.TableState) bool {

@@ -79,6 +79,8 @@ func pastHistory() []tier.Record {
 		epochOpened(past0, 4, true, 40),
 		started(past0, third), finished(past0, third),
 		tier.ClockAccepted{At: t0 - 1},
+		opened(gone0, 0),
+		tier.TableDropped{Table: "gone", At: t0 + 9},
 	}
 }
 
@@ -109,7 +111,7 @@ func testReadBack(t *testing.T, disk Disk) {
 		b.append(r)
 	}
 	s := b.snapshot()
-	b.same([]int{4, 3}, []int{len(s.Logs), len(s.Tables)})
+	b.same([]int{5, 4}, []int{len(s.Logs), len(s.Tables)})
 	b.same(tier.Offset(30), b.state(orders0).Copied)
 	b.same(tier.Offset(9), b.state(deep).Copied)
 	b.reopens()

@@ -242,7 +242,7 @@ func (r *run) anything(t *rapid.T) {
 	id, pos := drawLog(t), tier.Position(rapid.IntRange(0, 30).Draw(t, "position"))
 	at := drawTime(t)
 	l := r.model.logs[id]
-	switch rapid.IntRange(0, 11).Draw(t, "record") {
+	switch rapid.IntRange(0, 12).Draw(t, "record") {
 	case 0, 1:
 		r.both(hole(id, drawRange(t)))
 	case 2:
@@ -274,6 +274,8 @@ func (r *run) anything(t *rapid.T) {
 			Entry: rapid.SampledFrom([]string{"", "tierd.yaml:7"}).Draw(t, "entry")})
 	case 10:
 		r.both(tier.ClockAccepted{At: at})
+	case 12:
+		r.both(tier.TableDropped{Table: id.Table, At: at})
 	case 11:
 		r.both(tier.Diverged{Log: id, At: at,
 			Offset: tier.Offset(rapid.IntRange(0, 50).Draw(t, "offset"))})

@@ -160,6 +160,7 @@ var tierRules = []rule{
 		b.append(tier.TableGoverned{Table: "orders"})
 		b.same("", b.ledger.Table("orders").Entry)
 	}},
+	{"a dropped table lets everything go", ruleDropped},
 	{"an accepted time replaces the highest", func(b *box) {
 		b.appends(tier.ClockSeen{At: t0 + 9}, tier.ClockAccepted{At: t0 + 3})
 		b.same(t0+3, b.ledger.Clock())
@@ -468,4 +469,39 @@ func ruleDiverged(b *box) {
 	b.copied(orders0, 10)
 	b.copies(orders0, 7, span(10, 20))
 	b.copied(orders0, 30)
+}
+
+func ruleDropped(b *box) {
+	drop := tier.TableDropped{Table: "orders", At: t0 + 50}
+	b.refused(drop) // nobody knows it
+	b.append(opened(orders0, 0))
+	b.append(tier.TableGoverned{Table: "orders", Entry: "tables/orders"})
+	b.copies(orders0, 1, span(0, 20))
+	a := attempt(2, span(20, 30))
+	a.Position = b.append(started(orders0, a))
+	b.refused(tier.TableDropped{Table: "orders"})
+	b.append(drop)
+	want := tier.TableState{Table: "orders", State: tier.Disabling, Epoch: 2,
+		Policy: tier.PolicyDelete, Since: t0 + 50, Dropped: t0 + 50}
+	b.same(want, b.ledger.Table("orders"))
+	b.append(drop) // once more changes nothing
+	b.same(want, b.ledger.Table("orders"))
+	b.refused(finished(orders0, a)) // of an epoch that is over
+	b.append(abandoned(orders0, a.Position))
+	b.append(tier.StartMoved{Log: orders0, Start: 20, Expired: tier.RangeSet{span(0, 20)},
+		Cause: tier.MoveDropped, At: t0 + 51})
+	b.append(removed(orders0, 0))
+	b.append(disabled("orders", 2, tier.PolicyDelete))
+	b.same(t0+50, b.ledger.Table("orders").Dropped)
+	b.append(tier.TableGoverned{Table: "orders", Entry: "tables/orders"})
+	b.same(tier.Time(0), b.ledger.Table("orders").Dropped)
+	b.append(enabled("orders", 3))
+	b.append(tier.TableDropped{Table: "orders", At: t0 + 60})
+	b.same(tier.TierEpoch(4), b.ledger.Table("orders").Epoch)
+	b.append(disabled("orders", 4, tier.PolicyDelete))
+	b.append(tier.TableDropped{Table: "orders", At: t0 + 70}) // what was denied is asked again
+	b.same(tier.TierEpoch(5), b.ledger.Table("orders").Epoch)
+	b.append(disabled("orders", 5, tier.PolicyDelete))
+	b.append(enabled("orders", 6))
+	b.same(tier.Time(0), b.ledger.Table("orders").Dropped)
 }

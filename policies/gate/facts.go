@@ -350,12 +350,14 @@ func (o *objections) outOfLog(f *Facts) {
 	}
 }
 
-// disable is for the remote data of a table whose tiering is turned off with the policy delete. How
-// much goes was confirmed beforehand, so no brake counts it.
+// disable is for the remote data of a table whose tiering is turned off with the policy delete, or
+// that was dropped; what a policy denied is outstanding when the table is DISABLED, and goes once
+// it does no more. How much goes was confirmed beforehand, so no brake counts it.
 func (o *objections) disable(f *Facts) {
 	o.known(f)
 	o.final(f)
-	if f.Log.State != tier.Disabling || f.Table.DisablePolicy != tier.PolicyDelete {
+	if f.Log.State != tier.Disabling && f.Log.State != tier.Disabled ||
+		f.Table.DisablePolicy != tier.PolicyDelete {
 		o.add(tier.CodeTierState, "the tier state is %s, the policy %s", f.Log.State,
 			f.Table.DisablePolicy)
 	}

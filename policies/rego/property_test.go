@@ -143,7 +143,7 @@ func model(f *gate.Facts) bool {
 	case tier.DeleteOrphan:
 		return true
 	}
-	return f.Log.State == tier.Disabling && t.DisablePolicy == tier.PolicyDelete
+	return f.Log.State != tier.Enabled && t.DisablePolicy == tier.PolicyDelete
 }
 
 // TestInputAgreesWithSchema: every input that is built is valid, and every property of the schema

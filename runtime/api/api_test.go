@@ -75,9 +75,19 @@ func (f *fake) AcceptClock(context.Context) error {
 	return f.err
 }
 
-func (f *fake) Reload(context.Context) error {
-	f.asked = append(f.asked, "reload")
+func (f *fake) Reload(_ context.Context, accept string) error {
+	f.asked = append(f.asked, strings.TrimSpace("reload "+accept))
 	return f.err
+}
+
+func (f *fake) DropPlan(_ context.Context, table string) (*api.Removal, error) {
+	f.asked = append(f.asked, "drop-plan "+table)
+	return fullRemoval(), f.err
+}
+
+func (f *fake) Drop(_ context.Context, table, accept string) (*api.Removal, error) {
+	f.asked = append(f.asked, "drop "+table+" "+accept)
+	return fullRemoval(), f.err
 }
 
 func jsonOf(v any) string {
@@ -106,6 +116,7 @@ func fullStatus() *api.Status {
 		},
 		Tables: []api.Table{
 			{Table: "orders", Entry: ptr("tierd.yaml:9"), TierState: tier.Enabled, TierEpoch: 1,
+				Dropped: at(0), Outstanding: api.Amount{Segments: 1, Bytes: 2},
 				Paused: ptr(api.ReasonOf(tier.Reason{Code: tier.CodeBrake, Text: "paused"}, true)),
 				Brake: api.Brake{Since: at(0), Segments: 3, Bytes: 300, MaxSegments: 1000,
 					MaxBytes: 1 << 30, PerSeconds: 3600},
@@ -132,8 +143,14 @@ func fullPolicyInput() *api.PolicyInput {
 		UnknownFacts: []api.UnknownFact{{Name: "offsets", Text: "older than 10m: a & b <c>"}}}
 }
 
+func fullRemoval() *api.Removal {
+	return &api.Removal{Cause: tier.MoveDropped, Digest: "ef56-1", GraceSeconds: 600,
+		Tables: []api.LeftTable{{Table: "orders", Logs: 1, Segments: 2, Bytes: 2048,
+			OnlyRemote: api.Amount{Segments: 1, Bytes: 1024}}}}
+}
+
 func fullPlan() *api.Plan {
-	return &api.Plan{At: at(1), PolicyDigest: "ab12", Digest: "cd34",
+	return &api.Plan{At: at(1), PolicyDigest: "ab12", Digest: "cd34", Disablement: fullRemoval(),
 		Totals: []api.PlannedTotal{
 			{Table: "orders", Action: tier.DeleteLocal, Segments: 1, Bytes: 1024}},
 		Deletions: []api.PlannedDeletion{{Log: "orders/0", Action: tier.DeleteLocal, Base: 100,
@@ -189,6 +206,7 @@ func TestGolden(t *testing.T) {
 		"segments":        fullListing(),
 		"segments-empty":  &api.Listing{Log: "orders/0"},
 		"plan":            fullPlan(),
+		"removal":         fullRemoval(),
 		"explain":         fullExplanation(),
 		"explain-unknown": &api.Explanation{Log: "orders/0", Offset: 7},
 		"policy-input":    fullPolicyInput(),
@@ -266,7 +284,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		}
 	}
 	for _, v := range []any{api.Status{}, api.Listing{}, api.Explanation{}, api.PolicyInput{},
-		api.Plan{}, api.AcceptedLoss{}, api.Health{}, api.ReadableLogs{}, api.Records{}} {
+		api.Plan{}, api.Removal{}, api.AcceptedLoss{}, api.Health{}, api.ReadableLogs{},
+		api.Records{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for _, c := range []api.ErrorCode{api.CodeInvalid, api.CodeNotFound, api.CodeRefused,
@@ -294,20 +313,24 @@ func TestClientAndHandler(t *testing.T) {
 	same(t, "accept-loss", &api.AcceptedLoss{Log: odd.String(), Base: 200, Next: 300})(
 		c.AcceptLoss(ctx, odd, 200))
 	same(t, "health", &f.health)(c.Health(ctx))
-	for _, err := range []error{c.Resume(ctx, odd.Table), c.AcceptClock(ctx), c.Reload(ctx)} {
+	same(t, "drop-plan", fullRemoval())(c.DropPlan(ctx, odd.Table))
+	same(t, "drop", fullRemoval())(c.Drop(ctx, odd.Table, "ef56-1"))
+	for _, err := range []error{c.Resume(ctx, odd.Table), c.AcceptClock(ctx), c.Reload(ctx, ""),
+		c.Reload(ctx, "ef56-1")} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
 	want := []string{"segments " + odd.String(), "explain " + odd.String() + "@150",
 		"policy-input " + odd.String() + "@150 delete_remote", "accept-loss " + odd.String() + "@200",
-		"resume " + odd.Table, "clock accept", "reload"}
+		"drop-plan " + odd.Table, "drop " + odd.Table + " ef56-1", "resume " + odd.Table,
+		"clock accept", "reload", "reload ef56-1"}
 	if diff := cmp.Diff(want, f.asked); diff != "" {
 		t.Errorf("what the backend was asked:\n%s", diff)
 	}
 
 	f.err = api.Errorf(api.CodeConfig, "tierd.yaml:1:1: wrong")
-	if err := c.Reload(ctx); api.CodeOf(err) != api.CodeConfig || err.Error() != f.err.Error() {
+	if err := c.Reload(ctx, ""); api.CodeOf(err) != api.CodeConfig || err.Error() != f.err.Error() {
 		t.Errorf("reload: %v", err)
 	}
 	f.err = context.DeadlineExceeded
@@ -372,7 +395,10 @@ func TestPaths(t *testing.T) {
 		{"GET", "/api/v1/logs/orders/0/explain?offset=9223372036854775808", 400, "offset"},
 		{"GET", "/api/v1/logs/orders/0/accept-loss?offset=1", 405, "use POST"},
 		{"GET", "/api/v1/tables/orders/resume", 405, "use POST"},
-		{"POST", "/api/v1/tables/orders/drop", 404, "no such path"},
+		{"GET", "/api/v1/tables/orders/drop", 200, `"digest"`},
+		{"POST", "/api/v1/tables/orders/drop?accept=x", 200, `"digest"`},
+		{"DELETE", "/api/v1/tables/orders/drop", 405, "use GET or POST"},
+		{"POST", "/api/v1/tables/orders/delete", 404, "no such path"},
 		{"POST", "/api/v1/tables/resume", 404, "no such path"},
 		{"GET", "/", 404, "no such path"},
 	} {

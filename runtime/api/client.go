@@ -96,8 +96,7 @@ func (c *Client) PolicyInput(ctx context.Context, log tier.LogID, o tier.Offset,
 
 // Resume implements Backend.
 func (c *Client) Resume(ctx context.Context, table string) error {
-	path := "/api/v1/tables/" + url.PathEscape(table) + "/resume"
-	_, err := call[struct{}](ctx, c, http.MethodPost, path, nil)
+	_, err := call[struct{}](ctx, c, http.MethodPost, tablePath(table, "resume"), nil)
 	return err
 }
 
@@ -108,8 +107,12 @@ func (c *Client) AcceptLoss(ctx context.Context, log tier.LogID, o tier.Offset,
 }
 
 // Reload implements Backend.
-func (c *Client) Reload(ctx context.Context) error {
-	_, err := call[struct{}](ctx, c, http.MethodPost, "/-/reload", nil)
+func (c *Client) Reload(ctx context.Context, accept string) error {
+	q := url.Values{}
+	if accept != "" {
+		q.Set("accept", accept)
+	}
+	_, err := call[struct{}](ctx, c, http.MethodPost, "/-/reload", q)
 	return err
 }
 

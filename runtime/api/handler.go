@@ -44,9 +44,15 @@ type Backend interface {
 	Compare(ctx context.Context, q *WhatIf) (*Plan, error)
 	// AcceptClock takes the wall time for right after a step.
 	AcceptClock(ctx context.Context) error
+	// DropPlan says what would go if a table were dropped, and its digest. It is CodeRefused for a
+	// table that the configuration governs.
+	DropPlan(ctx context.Context, table string) (*Removal, error)
+	// Drop lets all remote data of a table go, if accept is the digest of just these.
+	Drop(ctx context.Context, table, accept string) (*Removal, error)
 	// Reload loads configuration, policies and data as one generation. On an error, which is
-	// CodeConfig, the one that runs stays in force.
-	Reload(ctx context.Context) error
+	// CodeConfig, the one that runs stays in force. Where it would let more remote data go than the
+	// limits allow without a question, accept must be the digest of just these.
+	Reload(ctx context.Context, accept string) error
 }
 
 // Handler serves the contract from b, and metrics as they are; where b is an Archive, the content
@@ -113,7 +119,7 @@ func (h *handler) health(good func(*Health) bool) http.HandlerFunc {
 }
 
 func (h *handler) reload(w http.ResponseWriter, r *http.Request) {
-	answer(w, struct{}{}, h.b.Reload(r.Context()))
+	answer(w, struct{}{}, h.b.Reload(r.Context(), r.URL.Query().Get("accept")))
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request) {
@@ -162,17 +168,20 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 	serve(w, r)
 }
 
-// tables serves /api/v1/tables/TABLE/resume.
+// tables serves /api/v1/tables/TABLE/VERB.
 func (h *handler) tables(w http.ResponseWriter, r *http.Request) {
 	name, verb := subject(r, "/api/v1/tables/")
-	if verb != "resume" || name == "" {
-		answer(w, nil, Errorf(CodeNotFound, "%q: no such path; want /api/v1/tables/TABLE/resume",
-			r.URL.Path))
-		return
+	switch {
+	case verb == "resume" && name != "":
+		only(http.MethodPost, func(w http.ResponseWriter, r *http.Request) {
+			answer(w, struct{}{}, h.b.Resume(r.Context(), name))
+		})(w, r)
+	case verb == "drop" && name != "":
+		h.drop(w, r, name)
+	default:
+		answer(w, nil, Errorf(CodeNotFound, "%q: no such path; want /api/v1/tables/TABLE/resume "+
+			"or /drop", r.URL.Path))
 	}
-	only(http.MethodPost, func(w http.ResponseWriter, r *http.Request) {
-		answer(w, struct{}{}, h.b.Resume(r.Context(), name))
-	})(w, r)
 }
 
 // subject splits the path after the root into what it is about and the verb, its last step.

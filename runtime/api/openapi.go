@@ -30,7 +30,8 @@ var (
 var routes = []route{
 	{"get", "/-/healthy", "whether the daemon works; 503 where not", nil, Health{}},
 	{"get", "/-/ready", "whether it copies and deletes; 503 where not", nil, Health{}},
-	{"post", "/-/reload", "load configuration, policies and data as one", nil, struct{}{}},
+	{"post", "/-/reload", "load configuration, policies and data as one",
+		[]param{{"accept", "string", "digest of the remote data that may go by it", false}}, struct{}{}},
 	{"get", "/api/v1/status", "where everything stands",
 		[]param{{"table", "string", "one table alone", false}}, Status{}},
 	{"get", "/api/v1/plan", "what would be deleted now", nil, Plan{}},
@@ -61,6 +62,9 @@ var routes = []route{
 	{"post", "/api/v1/logs/{log}/accept-loss", "accept that a damaged segment is lost",
 		[]param{offsetParam}, AcceptedLoss{}},
 	{"post", "/api/v1/tables/{table}/resume", "let the deletions of a table go on", nil, struct{}{}},
+	{"get", "/api/v1/tables/{table}/drop", "what would go if the table were dropped", nil, Removal{}},
+	{"post", "/api/v1/tables/{table}/drop", "delete all that the table has in the store",
+		[]param{{"accept", "string", "digest of just that", true}}, Removal{}},
 }
 
 // OpenAPI is the document that describes the contract: OpenAPI 3.1, in JSON. Its schemas are made

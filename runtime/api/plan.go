@@ -23,6 +23,9 @@ type Plan struct {
 	Held        List[HeldCopy]    `json:"held"`   // by plugins, the oldest of each log
 	// Against is today's plan, where this one is of other policies or a later moment; else null.
 	Against *Comparison `json:"against"`
+	// Disablement is what the configuration file, as it is now, would let go if it were loaded: the
+	// remote data of tables that it turns off with the policy delete. Null where there are none.
+	Disablement *Removal `json:"disablement"`
 }
 
 // CopiesTotal sums up copies.

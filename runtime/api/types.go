@@ -125,6 +125,10 @@ type Table struct {
 	Entry     *string        `json:"entry"`
 	TierState tier.TierState `json:"tier_state"`
 	TierEpoch tier.TierEpoch `json:"tier_epoch"`
+	// Dropped is when it was dropped; null where it was not.
+	Dropped Time `json:"dropped"`
+	// Outstanding are copies that have left their logs and are not removed yet.
+	Outstanding Amount `json:"outstanding"`
 	// Paused is why nothing of it is deleted; null where it is not paused.
 	Paused   *Reason       `json:"paused"`
 	Brake    Brake         `json:"brake"`

@@ -260,8 +260,9 @@ func (c *Config) Table(name string) (t tier.Table, ok bool) {
 	if e.compacted.set() {
 		t.Compacted = tier.TruthOf(e.compacted.value)
 	}
+	t.Governor = tier.GovernedByDefaults
 	if e.name.set() {
-		t.Entry = e.place.Short()
+		t.Entry, t.Governor = e.place.Short(), "tables/"+e.name.value
 	}
 	return t, true
 }

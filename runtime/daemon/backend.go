@@ -92,6 +92,8 @@ func tableStatus(c *config.Config, v engine.TableView, name string) api.Table {
 		Brake: api.Brake{Since: api.Time(v.State.Window.Since), Segments: v.State.Window.Segments,
 			Bytes: v.State.Window.Bytes, MaxSegments: b.MaxSegments, MaxBytes: b.MaxBytes,
 			PerSeconds: int64(b.Per.Seconds())},
+		Dropped: api.Time(v.State.Dropped), Outstanding: api.Amount{
+			Segments: v.Outstanding.Segments, Bytes: v.Outstanding.Bytes},
 		Settings: []api.Setting{}}
 	if v.Known {
 		t.Entry = &v.Config.Entry
@@ -367,11 +369,12 @@ func (d *Daemon) Resume(ctx context.Context, table string) error {
 }
 
 // Reload implements api.Backend.
-func (d *Daemon) Reload(context.Context) error {
-	if err := d.reloadGeneration(); err != nil {
-		return api.Errorf(api.CodeConfig, "%v", err)
+func (d *Daemon) Reload(_ context.Context, accept string) error {
+	err := d.reloadGeneration(accept)
+	if err == nil || errors.As(err, new(*api.Error)) {
+		return err
 	}
-	return nil
+	return api.Errorf(api.CodeConfig, "%v", err)
 }
 
 // tables are the names of all tables, ascending.

@@ -49,6 +49,9 @@ type Options struct {
 	Version  string
 	Now      func() time.Time
 	NoDelete bool
+	// Accept is the digest of the remote data that the configuration may let go by turning tiering
+	// off with the policy delete, beyond the limits.
+	Accept string
 	// Adopt takes the store's objects over from whoever owned the ledger id before.
 	Adopt bool
 	// StopPatience is how long a stop waits for copies under way before it abandons them; 0 is 20 s.
@@ -264,7 +267,7 @@ func (d *Daemon) die(err error) {
 
 // reloadGeneration loads configuration, policies and data as one generation. On an error the one
 // that runs stays in force.
-func (d *Daemon) reloadGeneration() error {
+func (d *Daemon) reloadGeneration(accept string) error {
 	d.reloadMu.Lock()
 	defer d.reloadMu.Unlock()
 	old := d.gen.Load()
@@ -284,6 +287,9 @@ func (d *Daemon) reloadGeneration() error {
 		if why != nil {
 			err = errors.Join(fmt.Errorf("%s: %s", why.Code, why.Text), g.closePlugins())
 		}
+	}
+	if err == nil {
+		err = d.confirm(g, accept, "tierd reload")
 	}
 	if err != nil {
 		text := err.Error()

@@ -265,7 +265,7 @@ func TestABadReloadKeepsTheRunningGeneration(t *testing.T) {
 		"another data_dir":        strings.Replace(siteConfig, "data_dir: data", "data_dir: other", 1),
 	} {
 		s.configure(text)
-		if err := r.Reload(t.Context()); api.CodeOf(err) != api.CodeConfig {
+		if err := r.Reload(t.Context(), ""); api.CodeOf(err) != api.CodeConfig {
 			t.Errorf("%s: reload says %v", name, err)
 		}
 		st, err := r.Status(t.Context())
@@ -274,7 +274,7 @@ func TestABadReloadKeepsTheRunningGeneration(t *testing.T) {
 		}
 	}
 	s.configure(strings.Replace(siteConfig, "local-ttl: 1h", "local-ttl: 3h", 1))
-	if err := r.Reload(t.Context()); err != nil {
+	if err := r.Reload(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := r.Status(t.Context()); err != nil || st.Generation.Number != 2 ||
@@ -306,7 +306,7 @@ func TestTheDigestInForce(t *testing.T) {
 	before := digests()
 	s.configure(siteConfig + "policies: {paths: [hold.rego]}\n")
 	s.put("hold.rego", "package tierd.hold\n\ndeny contains \"x\" if true\n")
-	if err := r.Reload(t.Context()); err != nil {
+	if err := r.Reload(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	st, err := r.Status(t.Context())
@@ -331,7 +331,7 @@ func TestAReloadChangesWhatIsDeletedAtOnce(t *testing.T) {
 		t.Fatal("a segment went before its time")
 	}
 	s.configure(siteConfig)
-	if err := r.Reload(t.Context()); err != nil {
+	if err := r.Reload(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	s.until("both are deleted", func() bool { return s.local("orders/0") == 1 })

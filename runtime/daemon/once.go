@@ -51,7 +51,7 @@ func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Se
 		defer served()
 		first := d.gen.Load()
 		askGroups(gctx, first.facts, first.config, d.now)
-		if err := d.begin(gctx, retryFor); err != nil {
+		if err := d.begin(gctx, retryFor, "tierd run --once"); err != nil {
 			return err
 		}
 		d.ready.Store(true)

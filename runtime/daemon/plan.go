@@ -28,6 +28,10 @@ func (d *Daemon) Plan(ctx context.Context) (*api.Plan, error) {
 	}, p)
 	d.planCopies(p)
 	p.Digest = digestOf(p)
+	// A file that is wrong lets nothing go; that it is wrong is for "check" and "reload" to say.
+	if g, err := d.loadGeneration(d.gen.Load().number + 1); err == nil {
+		p.Disablement = d.disablement(g)
+	}
 	return p, err
 }
 

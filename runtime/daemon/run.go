@@ -40,7 +40,7 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 	g.Go(func() error { return serve(ctx, d, sync.OnceFunc(func() { close(listening) })) })
 	g.Go(func() error { return d.reloads(ctx, reload) })
 	g.Go(func() error {
-		err := d.begin(ctx, 0)
+		err := d.begin(ctx, 0, "tierd run")
 		if err == nil {
 			_, err = d.scanAll(ctx)
 		}
@@ -80,8 +80,11 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 
 // begin makes sure that the store is this ledger's, resolves what a crash left open, and lets the
 // engine decide from then on. It goes on trying to reach the store until ctx ends, or for retryFor
-// where that is not 0.
-func (d *Daemon) begin(ctx context.Context, retryFor time.Duration) error {
+// where that is not 0. command is what was called, for whoever has to call it again.
+func (d *Daemon) begin(ctx context.Context, retryFor time.Duration, command string) error {
+	if err := d.confirm(d.gen.Load(), d.opts.Accept, command); err != nil {
+		return err
+	}
 	if err := d.own(ctx, retryFor); err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (d *Daemon) reloads(ctx context.Context, signals <-chan os.Signal) error {
 		case <-ctx.Done():
 			return nil
 		case <-signals:
-			_ = d.reloadGeneration() // it says so itself
+			_ = d.reloadGeneration("") // it says so itself
 		}
 	}
 }

@@ -100,10 +100,7 @@ func (e *Engine) maintain(l *logIndex) {
 		e.copies++
 		e.emit(Resolve{ID: e.id(), Log: l.id, Source: l.source, Attempt: l.attempts[0]})
 	}
-	if len(l.state.Unpublished) > 0 && !l.publishing {
-		l.publishing = true
-		e.emit(Publish{ID: e.id(), Log: l.id, Position: l.state.Unpublished[0]})
-	}
+	e.publish(l)
 	if level, block, ok := l.checkpointDue(); ok && !l.checking {
 		l.checking = true
 		e.emit(Checkpoint{ID: e.id(), Log: l.id, Level: level, Block: block})
@@ -123,6 +120,15 @@ func (e *Engine) maintain(l *logIndex) {
 			}
 		}
 		e.emit(f)
+	}
+}
+
+// publish says in the manifest what is durable and was not said there yet. That is also due where
+// the source is gone: nothing that left the log is removed before.
+func (e *Engine) publish(l *logIndex) {
+	if len(l.state.Unpublished) > 0 && !l.publishing && !e.retryLater(l) {
+		l.publishing = true
+		e.emit(Publish{ID: e.id(), Log: l.id, Position: l.state.Unpublished[0]})
 	}
 }
 

@@ -64,6 +64,7 @@ type tableIndex struct {
 	deleting   bool        // one Delete or Expire of a table at a time keeps the brake's count exact
 	pausing    bool
 	changing   bool  // a ChangeTier is under way
+	governing  bool  // a Govern is under way
 	draining   bool  // no deletion begins: the table is about to become DISABLING
 	removing   int   // Remove effects in flight
 	want       queue // logs whose oldest segment may go now, in either tier
@@ -137,6 +138,8 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		t := e.table(ev.Table)
 		t.state.Paused, t.state.Window = nil, tier.BrakeWindow{Since: now}
 		e.evaluateTable(ev.Table)
+	case TableDropped:
+		e.dropped(ev)
 	case LossAccepted:
 		l := e.log(ev.Accepted.Log)
 		l.state.Accepted = append(l.state.Accepted, ev.Accepted)
@@ -238,7 +241,7 @@ func (e *Engine) table(name string) *tableIndex {
 	return t
 }
 
-// config resolves the table's settings once per generation.
+// config resolves the table's settings once per generation; false where the table is frozen.
 func (e *Engine) config(t *tableIndex) (tier.Table, bool) {
 	if e.settings.Table == nil {
 		return tier.Table{}, false
@@ -247,7 +250,7 @@ func (e *Engine) config(t *tableIndex) (tier.Table, bool) {
 		t.cfg, t.governed = e.settings.Table(t.name)
 		t.generation = e.settings.Generation
 	}
-	return t.cfg, t.governed
+	return t.cfg, !t.state.Frozen(t.cfg, t.governed)
 }
 
 func (e *Engine) source(name string) *sourceIndex {
@@ -365,7 +368,8 @@ func (e *Engine) evaluate(l *logIndex) {
 			e.considerDelete(l)
 		}
 	}
-	if _, governed := e.config(t); governed && l.opened {
+	if _, governed := e.config(t); (governed || t.state.Dropped != 0) && l.opened {
+		e.publish(l)
 		e.considerRemote(l) // the store keeps its own time, whatever becomes of the source
 	}
 	e.nominate(l, wasUnasked)
@@ -395,8 +399,12 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 		return &tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}
 	}
 	s := e.source(l.source)
-	cfg, governed := e.config(e.table(l.id.Table))
+	t := e.table(l.id.Table)
+	cfg, governed := e.config(t)
 	switch {
+	case t.state.Dropped != 0:
+		return reason(tier.CodeFrozen, "the table %q was dropped; what is local stays as it is until an "+
+			"entry of the configuration governs the table, and all remote data are gone", l.id.Table)
 	case s.trouble != nil:
 		return s.trouble
 	case l.double != "":
@@ -407,7 +415,7 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 	case !l.present:
 		return reason(tier.CodeSourceUnread, "the source %q was not scanned yet", l.source)
 	case !governed:
-		return reason(tier.CodeFrozen, "no entry of the configuration governs the table %q", l.id.Table)
+		return e.frozen(t)
 	case cfg.Compacted == tier.Yes || cfg.Compacted == tier.Unknown && l.compacted:
 		return reason(tier.CodeCompacted, "compacted logs are not tiered")
 	case l.opened && l.incarnation != l.state.Incarnation:

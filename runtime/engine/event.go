@@ -67,6 +67,10 @@ type Paused struct{ Reason *tier.Reason }
 // Resumed lets a table's deletions go on after the brake, with a new window.
 type Resumed struct{ Table string }
 
+// TableDropped says that an operator dropped a table, durably: State is what the ledger has of it
+// now.
+type TableDropped struct{ State tier.TableState }
+
 // LossAccepted says that an operator accepted the loss of a damaged segment: copying goes on behind
 // it. The damaged file stays where it is. Hole was recorded for it and is published next; nil where
 // its offsets were passed already.
@@ -87,6 +91,7 @@ func (Finished) event()      {}
 func (Paused) event()        {}
 func (ClockJudged) event()   {}
 func (Resumed) event()       {}
+func (TableDropped) event()  {}
 func (LossAccepted) event()  {}
 
 // Effect is something to be done outside. The engine decides that it is worth trying; the executor
@@ -189,6 +194,13 @@ type ChangeTier struct {
 	Policy tier.DisablePolicy
 }
 
+// Govern notes which entry of the configuration governs a table: TableGoverned.
+type Govern struct {
+	ID    EffectID
+	Table string
+	Entry string
+}
+
 // OpenEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest
 // entry that it may take follows as a Publish.
 type OpenEpoch struct {
@@ -285,6 +297,9 @@ func (f Pause) EffectID() EffectID { return f.ID }
 func (f ChangeTier) EffectID() EffectID { return f.ID }
 
 // EffectID implements Effect.
+func (f Govern) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
 func (f OpenEpoch) EffectID() EffectID { return f.ID }
 
 // EffectID implements Effect.
@@ -348,6 +363,8 @@ type KeptRemote struct {
 	Reasons  []tier.Reason
 	Due      tier.Time
 	Failed   bool // it was allowed, and could not be done
+	// Denied is set where the policies were asked and keep it: nothing else stands in its way.
+	Denied bool
 }
 
 // StaysAll completes Expire where the oldest segment stays, and Clear where the gate keeps what the

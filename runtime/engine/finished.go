@@ -143,6 +143,9 @@ func (e *Engine) remoteFinished(f Effect, res Result) bool {
 	case ChangeTier:
 		e.changeFinished(e.table(f.Table), f, res)
 		e.evaluateTable(f.Table)
+	case Govern:
+		e.governFinished(e.table(f.Table), f, res)
+		e.evaluateTable(f.Table)
 	case OpenEpoch:
 		l := e.log(f.Log)
 		l.opening = false

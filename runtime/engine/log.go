@@ -74,14 +74,13 @@ type logIndex struct {
 	kept       *keptSegment
 	outdated   bool // what the question under way asked about has changed since
 
-	tombstones  []Tombstone                 // ascending by position
-	uncleared   map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
-	keptOrphan  []tier.Reason               // why the last of them stays
-	stale       bool                        // a fresh look is needed before the start moves
-	reopened    bool                        // an epoch was opened, and nothing was copied in it yet
-	remoteKept  *keptRemote
-	denied      map[tier.Position]tier.Time // removals that were denied, and when to ask again
-	keptRemoval []tier.Reason
+	tombstones []Tombstone                 // ascending by position
+	uncleared  map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
+	keptOrphan []tier.Reason               // why the last of them stays
+	stale      bool                        // a fresh look is needed before the start moves
+	reopened   bool                        // an epoch was opened, and nothing was copied in it yet
+	remoteKept *keptRemote
+	denied     map[tier.Position]denial // removals that were kept from being done
 
 	advice    *advice // of the plugins; nil if they were not asked
 	candidate bool    // plugins are asked about it
@@ -108,6 +107,13 @@ type quarantine struct {
 type keptSegment struct {
 	Kept
 	askAt tier.Time
+}
+
+// denial is the answer for a copy that is to be removed and stays for now.
+type denial struct {
+	askAt    tier.Time
+	byPolicy bool
+	reasons  []tier.Reason
 }
 
 func compareRemote(a, b tier.Remote) int {

@@ -50,7 +50,9 @@ func (e *Engine) finalStopped(t *tableIndex) *tier.Reason {
 // considerMove takes all remote data out of the log of a table that is disabled with the policy
 // delete. Where the log begins then was looked at after the table became DISABLING.
 func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
-	if l.moving || l.expiring || l.stale || !l.leaves(t) || l.startMovedFor(t) || l.deleting {
+	dropped := t.state.Dropped != 0
+	if l.moving || l.expiring || !l.leaves(t) || l.startMovedFor(t) || l.deleting ||
+		l.stale && !dropped {
 		return
 	}
 	l.moving = true
@@ -58,11 +60,13 @@ func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
 	for i := range l.remote {
 		start = max(start, l.remote[i].Next)
 	}
-	if len(l.local) > 0 {
+	f := MoveStart{ID: e.id(), Log: l.id, Cause: tier.MoveDisabled}
+	if dropped {
+		f.Cause = tier.MoveDropped // nothing of the log is left to be read, whatever is local
+	} else if len(l.local) > 0 {
 		start = l.local[0].Base
 	}
-	f := MoveStart{ID: e.id(), Log: l.id, Start: max(start, l.state.LogStart),
-		Cause: tier.MoveDisabled}
+	f.Start = max(start, l.state.LogStart)
 	for i := range l.remote {
 		if r := l.remote[i].Range; l.remote[i].Epoch >= l.state.Fresh && r.Next <= f.Start {
 			f.Expired = f.Expired.Add(r)
@@ -73,7 +77,7 @@ func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
 
 // leaves reports whether the remote data of the log are to leave it.
 func (l *logIndex) leaves(t *tableIndex) bool {
-	return t.state.Policy == tier.PolicyDelete && t.state.State != tier.Enabled
+	return t.state.Leaves()
 }
 
 // startMovedFor reports whether the log's start was moved since the table became DISABLING, or has
@@ -83,7 +87,7 @@ func (l *logIndex) startMovedFor(t *tableIndex) bool {
 		return true
 	}
 	for _, m := range l.state.Moves {
-		if m.Cause == tier.MoveDisabled && m.At >= t.state.Since {
+		if m.Cause != tier.MoveExpired && m.At >= t.state.Since {
 			return true
 		}
 	}
@@ -231,8 +235,8 @@ func (l *logIndex) together(list []RemoteCandidate) []RemoteCandidate {
 // considerRemove proposes the removal of copies that are no longer part of the log, when the grace
 // is over.
 func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
-	if l.removing || l.moving || l.expiring || t.draining {
-		return
+	if l.removing || l.moving || l.expiring || t.draining || len(l.state.Unpublished) > 0 {
+		return // while the manifest lacks a move the gate would only keep it
 	}
 	f := Remove{Log: l.id, Action: tier.DeleteRemote, Remote: l.remoteExtent()}
 	if l.leaves(t) {
@@ -246,7 +250,7 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 		if !e.goes(l, t, r) {
 			continue
 		}
-		at := max(e.removeAt(l, t, r), l.denied[r.Position])
+		at := max(e.removeAt(l, t, r), l.denied[r.Position].askAt)
 		if at > e.now {
 			l.wake(at)
 			continue
@@ -311,7 +315,7 @@ func (e *Engine) removable(l *logIndex) bool {
 // outstanding reports whether every copy that is left was denied by a policy.
 func (l *logIndex) outstanding() bool {
 	for i := range l.remote {
-		if _, denied := l.denied[l.remote[i].Position]; !denied {
+		if !l.denied[l.remote[i].Position].byPolicy {
 			return false
 		}
 	}
@@ -407,10 +411,9 @@ func (e *Engine) removeFinished(l *logIndex, res Result) {
 		}
 		for _, k := range res.Kept {
 			if l.denied == nil {
-				l.denied = map[tier.Position]tier.Time{}
+				l.denied = map[tier.Position]denial{}
 			}
-			l.denied[k.Position] = e.askAt(k.Due)
-			l.keptRemoval = k.Reasons
+			l.denied[k.Position] = denial{e.askAt(k.Due), k.Denied, k.Reasons}
 		}
 		if !slices.ContainsFunc(l.remote, func(r tier.Remote) bool {
 			return r.Next <= l.state.LogStart

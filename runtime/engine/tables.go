@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -16,11 +19,14 @@ import (
 // epoch, so that copies under way are refused when they end; entering ENABLED raises it again.
 func (e *Engine) tend(t *tableIndex) {
 	cfg, governed := e.config(t)
-	if !e.started || !governed || t.changing || !t.known {
+	if !e.started || t.changing || !t.known || !governed && t.state.Dropped == 0 {
 		return
 	}
+	if governed {
+		e.govern(t, cfg)
+	}
 	switch t.state.State {
-	case tier.Enabled:
+	case tier.Enabled: // so it is not dropped, and governed
 		if cfg.Tiering {
 			t.draining = false
 			return
@@ -36,12 +42,61 @@ func (e *Engine) tend(t *tableIndex) {
 		}
 	case tier.Disabled:
 		switch {
+		case !governed || t.state.Dropped != 0: // what governs it now is noted first
 		case cfg.Tiering:
 			e.changeTier(t, tier.Enabled, t.state.Epoch+1, "")
 		case t.state.Policy == tier.PolicyRetain && cfg.DisablePolicy == tier.PolicyDelete:
 			e.changeTier(t, tier.Disabling, t.state.Epoch+1, tier.PolicyDelete)
 		}
 	}
+}
+
+// govern notes what governs the table now. That ends a drop that is over.
+func (e *Engine) govern(t *tableIndex, cfg tier.Table) {
+	over := t.state.Dropped != 0 && t.state.State == tier.Disabled
+	same := cfg.Governor == "" || t.state.Entry == cfg.Governor
+	if t.governing || same && !over || e.now < t.retryAt {
+		return
+	}
+	t.governing = true
+	e.emit(Govern{ID: e.id(), Table: t.name, Entry: cfg.Governor})
+}
+
+func (e *Engine) governFinished(t *tableIndex, f Govern, res Result) {
+	t.governing = false
+	if _, ok := res.(Done); !ok {
+		e.tableFailed(t)
+		return
+	}
+	t.state.Entry = f.Entry
+	if t.state.State == tier.Disabled {
+		t.state.Dropped = 0
+	}
+}
+
+// dropped takes over that a table was dropped.
+func (e *Engine) dropped(ev TableDropped) {
+	t := e.table(ev.State.Table)
+	t.state, t.known, t.draining = ev.State, true, false
+	e.evaluateTable(t.name)
+}
+
+// Busy reports whether a deletion or a step of the table's tiering is under way. Of a frozen table
+// none begins.
+func (e *Engine) Busy(table string) bool {
+	t := e.table(table)
+	return t.deleting || t.removing > 0 || t.changing || t.governing || t.pausing ||
+		slices.ContainsFunc(t.logs, func(l *logIndex) bool { return l.moving })
+}
+
+// frozen says why nothing governs the table.
+func (e *Engine) frozen(t *tableIndex) *tier.Reason {
+	text := "no entry of the configuration governs the table %q"
+	if t.governed {
+		text = "the entry that governed the table %q is gone, and it does not fall to the defaults"
+	}
+	return &tier.Reason{Code: tier.CodeFrozen, Text: fmt.Sprintf(text+
+		": give it one, or run: tierd drop %s", t.name, t.name)}
 }
 
 func (e *Engine) changeTier(t *tableIndex, s tier.TierState, epoch tier.TierEpoch,
@@ -77,6 +132,9 @@ func (e *Engine) changeFinished(t *tableIndex, f ChangeTier, res Result) {
 		if f.State == tier.Enabled && t.state.Policy == tier.PolicyDelete {
 			t.state.Fresh = f.Epoch
 		}
+		if f.State == tier.Enabled {
+			t.state.Dropped = 0
+		}
 		t.state.State, t.state.Epoch, t.state.Policy = f.State, f.Epoch, f.Policy
 		t.state.Since = e.now
 		t.draining = false
@@ -87,9 +145,13 @@ func (e *Engine) changeFinished(t *tableIndex, f ChangeTier, res Result) {
 			l.kept, l.remoteKept = nil, nil
 		}
 	case Failed:
-		t.failures++
-		t.retryAt = e.now + e.settings.Backoff.delay(tier.LogID{Table: t.name}, t.failures)
+		e.tableFailed(t)
 	}
+}
+
+func (e *Engine) tableFailed(t *tableIndex) {
+	t.failures++
+	t.retryAt = e.now + e.settings.Backoff.delay(tier.LogID{Table: t.name}, t.failures)
 }
 
 // Refuses says why new settings must not be taken over now: a table whose tiering is being disabled
@@ -101,11 +163,14 @@ func (e *Engine) Refuses(s Settings) *tier.Reason {
 			continue
 		}
 		cfg, ok := s.Table(t.name)
-		if ok && cfg.Tiering {
+		if t.state.Frozen(cfg, ok) || t.state.Dropped != 0 && cfg.Governor == tier.GovernedByDefaults {
+			continue // a table that was dropped is a new one when that is over
+		}
+		if cfg.Tiering {
 			return &tier.Reason{Code: tier.CodeDisablement, Text: "table " + t.name +
 				": its tiering is being disabled; enable it again when it is DISABLED"}
 		}
-		if ok && cfg.DisablePolicy != t.state.Policy {
+		if cfg.DisablePolicy != t.state.Policy && t.state.Dropped == 0 {
 			return &tier.Reason{Code: tier.CodeDisablement, Text: "table " + t.name + ": it is being " +
 				"disabled with the policy " + string(t.state.Policy) +
 				"; another policy can be given when it is DISABLED"}

@@ -58,9 +58,11 @@ type SegmentView struct {
 
 // TableView is what the engine knows of a table.
 type TableView struct {
-	State  tier.TableState
-	Config tier.Table
-	Known  bool // an entry of the configuration governs it
+	State       tier.TableState
+	Config      tier.Table
+	Known       bool   // an entry of the configuration governs it
+	Opened      bool   // the ledger has it
+	Outstanding Extent // copies that have left their logs and are not removed yet
 }
 
 // Logs returns the ids of all logs, ascending.
@@ -76,7 +78,12 @@ func (e *Engine) Logs() []tier.LogID {
 func (e *Engine) Table(name string) TableView {
 	t := e.table(name)
 	cfg, ok := e.config(t)
-	return TableView{State: t.state, Config: cfg, Known: ok}
+	v := TableView{State: t.state, Config: cfg, Known: ok, Opened: t.known}
+	for _, l := range t.logs {
+		left, _ := e.Leaving(l.id)
+		v.Outstanding.count(left)
+	}
+	return v
 }
 
 // Log returns what is known of a log.
@@ -263,11 +270,17 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 			out = append(out, r)
 		}
 	}
-	if len(l.denied) > 0 {
-		for _, r := range l.keptRemoval {
+	for i := range l.remote {
+		d, denied := l.denied[l.remote[i].Position]
+		if !denied {
+			continue
+		}
+		for _, r := range d.reasons {
+			r.Until = d.askAt
 			r.Text = fmt.Sprintf("%d copies outside the log stay: %s", len(l.denied), r.Text)
 			out = append(out, r)
 		}
+		break // the oldest speaks for all
 	}
 	return out
 }

@@ -105,6 +105,8 @@ func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.Result, erro
 		return x.checkpoint(ctx, f)
 	case engine.ChangeTier:
 		return x.changeTier(ctx, f)
+	case engine.Govern:
+		return x.govern(ctx, f)
 	case engine.OpenEpoch:
 		return x.openEpoch(ctx, f)
 	case engine.MoveStart:
@@ -188,6 +190,9 @@ func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, erro
 	}
 	if err != nil {
 		return nil, fatal(err)
+	}
+	if err := x.governNew(ctx, f.Log.Table); err != nil {
+		return nil, err
 	}
 	state, ok := x.c.Ledger.Log(f.Log)
 	if !ok {

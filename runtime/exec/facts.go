@@ -50,9 +50,9 @@ func (x *Executor) factsNow(ctx context.Context, g *Generation, f engine.Delete,
 func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engine.Delete,
 	c engine.DeleteCandidate) (*gate.Facts, tier.Copy, error) {
 	now := x.c.Now()
-	table, governed := g.Table(f.Log.Table)
 	state, _ := x.c.Ledger.Log(f.Log)
 	durable := x.c.Ledger.Table(f.Log.Table)
+	table, governed := x.settings(g, durable, f.Log.Table)
 	facts := &gate.Facts{Action: f.Action, Now: now, Table: table,
 		Node: g.Node(),
 		Log: gate.LogFacts{ID: f.Log, Layout: state.Layout, State: durable.State,
@@ -85,6 +85,9 @@ func (x *Executor) pauseFacts(g *Generation, facts *gate.Facts, durable tier.Tab
 		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, why
 	case durable.Paused != nil:
 		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, durable.Paused
+	case durable.Dropped != 0 && facts.Action == tier.DeleteLocal:
+		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, &tier.Reason{Code: tier.CodeFrozen,
+			Text: "the table was dropped: what is local stays as it is"}
 	case governed:
 		facts.Safety.NotPaused = tier.Yes
 	}

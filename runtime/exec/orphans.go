@@ -54,8 +54,8 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 // removeOrphan asks about one object that nothing names, and removes it.
 func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.LogID, object string,
 	unnamed, old tier.Truth) (*engine.KeptRemote, error) {
-	table, governed := g.Table(log.Table)
 	durable := x.c.Ledger.Table(log.Table)
+	table, governed := x.settings(g, durable, log.Table)
 	state, _ := x.c.Ledger.Log(log)
 	facts := &gate.Facts{Action: tier.DeleteOrphan, Now: x.c.Now(), Table: table, Node: g.Node(),
 		Log: gate.LogFacts{ID: log, Layout: state.Layout, State: durable.State, Epoch: durable.Epoch,

@@ -22,6 +22,37 @@ func (x *Executor) changeTier(ctx context.Context, f engine.ChangeTier) (engine.
 	return engine.Done{}, fatal(err)
 }
 
+// govern notes which entry of the configuration governs a table.
+func (x *Executor) govern(ctx context.Context, f engine.Govern) (engine.Result, error) {
+	_, err := x.append(ctx, tier.TableGoverned{Table: f.Table, Entry: f.Entry, At: x.c.Now()})
+	if errors.Is(err, ErrRefused) {
+		return failure(tier.CodeTierState, "%v", err), nil
+	}
+	return engine.Done{}, fatal(err)
+}
+
+// governNew notes what governs a table when its first log is opened.
+func (x *Executor) governNew(ctx context.Context, table string) error {
+	cfg, ok := x.c.Generation().Table(table)
+	durable := x.c.Ledger.Table(table)
+	if !ok || cfg.Governor == "" || durable.Entry != "" || durable.Dropped != 0 {
+		return nil
+	}
+	_, err := x.append(ctx, tier.TableGoverned{Table: table, Entry: cfg.Governor, At: x.c.Now()})
+	return fatal(err)
+}
+
+// settings are those that count for a table now; false where it is frozen. A table that was dropped
+// has none, but for the policy by which its remote data go.
+func (x *Executor) settings(g *Generation, durable tier.TableState, name string) (
+	tier.Table, bool) {
+	if durable.Dropped != 0 {
+		return tier.Table{Name: name, DisablePolicy: tier.PolicyDelete, Entry: "dropped"}, true
+	}
+	cfg, governed := g.Table(name)
+	return cfg, !durable.Frozen(cfg, governed)
+}
+
 // openEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest
 // entry that it may take follows as a Publish.
 func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Result, error) {
@@ -155,8 +186,8 @@ func before(passed []passedOver, stays engine.RemoteCandidate) (left []passedOve
 func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogID, a tier.Action,
 	c engine.RemoteCandidate, all engine.Extent) (*gate.Facts, tier.Copy, error) {
 	now := x.c.Now()
-	table, governed := g.Table(log.Table)
 	durable := x.c.Ledger.Table(log.Table)
+	table, governed := x.settings(g, durable, log.Table)
 	if durable.State != tier.Enabled {
 		table.DisablePolicy = durable.Policy // the one that was fixed when it began counts
 	}
@@ -211,9 +242,9 @@ func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.
 	if len(s.Unpublished) > 0 {
 		return tier.Unknown, tier.Unknown
 	}
-	leaves := t.Policy == tier.PolicyDelete && t.State != tier.Enabled
 	for _, m := range s.Moves {
-		if c.Content.Range.Next <= m.Start || leaves && m.Cause == tier.MoveDisabled && m.At >= t.Since {
+		all := t.Leaves() && m.Cause != tier.MoveExpired && m.At >= t.Since
+		if c.Content.Range.Next <= m.Start || all {
 			return tier.Yes, tier.TruthOf(now >= m.At+grace)
 		}
 	}
@@ -292,7 +323,7 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 	cp *tier.Copy) (*engine.KeptRemote, error) {
 	permit, v := g.Gate.Ask(ctx, facts)
 	if !v.Delete {
-		return &engine.KeptRemote{Reasons: v.Reasons, Due: v.Due}, nil
+		return &engine.KeptRemote{Reasons: v.Reasons, Due: v.Due, Denied: denied(v)}, nil
 	}
 	var keys []tier.ObjectKey
 	for _, file := range cp.Content.Files {
@@ -314,6 +345,13 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 			}
 		}
 		return nil
+	})
+}
+
+// denied reports whether the policies gave an answer, and it is to keep.
+func denied(v gate.Verdict) bool {
+	return !v.Delete && len(v.Guard) == 0 && !slices.ContainsFunc(v.Reasons, func(r tier.Reason) bool {
+		return r.Code == tier.CodePolicyError || r.Code == tier.CodeFactUnknown
 	})
 }
 

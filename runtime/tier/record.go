@@ -183,11 +183,20 @@ type Diverged struct {
 	At     Time
 }
 
-// TableGoverned notes which entry of the configuration governs a table ("" where none does any
-// more: the table is frozen).
+// TableGoverned notes which entry of the configuration governs a table, as Table.Governor names it.
+// It stays noted when the entry goes: then the table is frozen. It ends a drop that is over.
 type TableGoverned struct {
 	Table string
 	Entry string
+	At    Time
+}
+
+// TableDropped says that an operator dropped a table: all its remote data leave and are deleted, as
+// by a DISABLING with the policy delete, in a new tier epoch. Nothing local is touched from here on
+// until the table is governed by the configuration again. It may come in any state; of a table that
+// is being dropped it changes nothing.
+type TableDropped struct {
+	Table string
 	At    Time
 }
 
@@ -222,6 +231,7 @@ func (r CopyRemoved) Subject() LogID      { return r.Log }
 func (r TombstoneCleared) Subject() LogID { return r.Log }
 func (r Diverged) Subject() LogID         { return r.Log }
 func (r TableGoverned) Subject() LogID    { return LogID{Table: r.Table} }
+func (r TableDropped) Subject() LogID     { return LogID{Table: r.Table} }
 func (r ClockAccepted) Subject() LogID    { return LogID{} }
 
 // LogState is the durable state of a log, without its copies.
@@ -273,9 +283,26 @@ type TableState struct {
 	Policy DisablePolicy // in force while DISABLING, and the one that led to DISABLED
 	Fresh  TierEpoch     // the last epoch that was opened after a disablement by delete; 0 if none
 	Since  Time          // of the last change of state
-	Entry  string        // of the configuration that governs it, as last noted
+	// Entry is the one of the configuration that governs it, as last noted; "" where none was, or
+	// since the table was dropped.
+	Entry  string
 	Paused *Reason
 	Window BrakeWindow
+	// Dropped is when the table was dropped; absent where it was not, and once it is governed anew
+	// after everything of it was gone.
+	Dropped Time
+}
+
+// Leaves reports whether all remote data of the table are to go: it was disabled with the policy
+// delete, or dropped.
+func (t *TableState) Leaves() bool { return t.Policy == PolicyDelete && t.State != Enabled }
+
+// Frozen reports whether the settings that the configuration has for the table must not be used:
+// there are none, or they are the defaults where an entry of its own governed the table before. A
+// table never falls silently to the defaults.
+func (t *TableState) Frozen(cfg Table, governed bool) bool {
+	return !governed || cfg.Governor == GovernedByDefaults &&
+		t.Entry != "" && t.Entry != GovernedByDefaults
 }
 
 // Fact is one entry of a log's manifest. Facts commute: any order and any repetition of them

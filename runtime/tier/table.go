@@ -31,7 +31,14 @@ type Table struct {
 	DisablePolicy DisablePolicy // remote.log.disable.policy
 	Compacted     Truth         // as the user declares it; Unknown leaves it to what is discovered
 	Entry         string        // file:line of the entry that governs it; "defaults" where none does
+	// Governor names that entry for the ledger, so that it is known when it is gone: its name in
+	// the list of tables after "tables/", whatever line it stands in, or GovernedByDefaults.
+	Governor string
 }
+
+// GovernedByDefaults is the Governor of a table that no entry of its own governs, where the
+// configuration has no list of tables.
+const GovernedByDefaults = "defaults"
 
 // LocalDelete says how local segments of a source are deleted.
 type LocalDelete string
