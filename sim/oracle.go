@@ -23,15 +23,18 @@ const (
 	NoGap            Property = "S6 NoGap"
 	StartFirst       Property = "S7 StartBeforeRemoteDelete"
 	ActiveUntouched  Property = "S10 ActiveUntouched"
-	Recovered        Property = "S13 RecoveryIdempotent"
-	CountedOnce      Property = "S14 CountedOnce"
-	OrphanNeverLive  Property = "S15 OrphanNeverLive"
-	MinimumAge       Property = "S16 MinimumAge"
-	AuditTrue        Property = "S17 AuditTrue"
-	EligibleCopied   Property = "L1 EligibleIsCopied"
-	ExpiredDeleted   Property = "L2 ExpiredIsDeleted"
-	Settled          Property = "L3 NothingIsLeftOver"
-	NoLivelock       Property = "L5 NoRetryLivelock"
+
+	PluginContainment Property = "S12 PluginContainment"
+
+	Recovered       Property = "S13 RecoveryIdempotent"
+	CountedOnce     Property = "S14 CountedOnce"
+	OrphanNeverLive Property = "S15 OrphanNeverLive"
+	MinimumAge      Property = "S16 MinimumAge"
+	AuditTrue       Property = "S17 AuditTrue"
+	EligibleCopied  Property = "L1 EligibleIsCopied"
+	ExpiredDeleted  Property = "L2 ExpiredIsDeleted"
+	Settled         Property = "L3 NothingIsLeftOver"
+	NoLivelock      Property = "L5 NoRetryLivelock"
 )
 
 // Violation is a promise that was broken.
@@ -265,6 +268,7 @@ func (o *Oracle) rest() {
 		return // the disk is gone until the machine is back
 	}
 	o.tick()
+	o.contained()
 	if !o.changed || o.blind {
 		return
 	}

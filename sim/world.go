@@ -17,6 +17,7 @@ import (
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
@@ -48,6 +49,9 @@ type Config struct {
 		unknown []tier.UnknownFact)
 	// Node describes the machine. The zero value is one without a disk.
 	Node gate.NodeFacts
+	// Plugins are asked what to copy first, and what to hold or keep; nil is none.
+	Plugins *plugin.Set
+	HoldMax time.Duration
 }
 
 // World is everything outside the process, and the process.
@@ -93,6 +97,7 @@ type process struct {
 	audit  *audit.Log
 	store  *objstore.Store
 	source *logdir.Source
+	asker  asker
 	queue  []engine.Effect
 	calls  []*call // effects under way, the last one begun last
 	err    error   // why it ended
@@ -243,6 +248,14 @@ func (w *World) newAttempt() tier.AttemptID {
 }
 
 func (w *World) execGeneration() *exec.Generation {
+	g := w.generationNow()
+	if w.Config.Plugins != nil {
+		g.Plugins = w.askPlugins
+	}
+	return g
+}
+
+func (w *World) generationNow() *exec.Generation {
 	c := &w.Config
 	node := c.Node
 	node.Name = "sim"
@@ -284,6 +297,7 @@ func (w *World) reconfigured() engine.Reconfigured {
 		ExpireRule: c.Policies.Expires(), ExpireRemoteRule: c.Policies.ExpiresRemote(),
 		Removers: c.Workers, Grace: tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
 		SweepEvery: tier.Time(c.OrphanAge),
+		Plugins:    c.Plugins != nil, HoldMax: tier.Time(c.HoldMax), SelectEvery: selectEvery,
 	}}
 }
 
@@ -498,6 +512,7 @@ func (w *World) ended() {
 	w.stopped = false
 	if w.process != nil {
 		w.process.err = ErrCrashed
+		w.process.asker.forget()
 	}
 	if w.oracle != nil {
 		w.oracle.changed = true

@@ -63,14 +63,15 @@ var layers = []unit{
 
 	{dir: "runtime/engine", may: []string{tierUnit, gateUnit}, std: true},
 	{dir: "runtime/exec", may: []string{tierUnit, gateUnit, "runtime/engine"}, std: true},
+	{dir: "runtime/advice", may: []string{tierUnit, "runtime/engine", "runtime/plugin"}},
 
 	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/audit", "runtime/facts", "runtime/broker", "runtime/read",
+		"runtime/advice", "runtime/audit", "runtime/facts", "runtime/broker", "runtime/read",
 		"runtime/verify"),
 	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/audit"),
+		"runtime/advice", "runtime/audit"),
 
 	// The providers' SDKs are most of the binary and of the build: only the commands link them.
 	adapter("objstore/providers/filesystem", "objstore"),

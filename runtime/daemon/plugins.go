@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tierd/tierd/runtime/advice"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/plugin"
@@ -34,19 +35,11 @@ const selectPatience = 10 * time.Second
 // waits for longer than its patience.
 type selector struct {
 	set      *plugin.Set
-	worker   *plugin.Worker
+	asker    *advice.Asker // of the run that has the turn
 	patience time.Duration
-	now      func() tier.Time
-	tables   func() []plugin.Table
-	disk     func(source string) (used, free int64)
 	told     func(plugins []string, r *plugin.Result)
 	// turn is taken by a run, which may outlast the wait for it, and for ever by close.
 	turn chan struct{}
-
-	// What follows belongs to the run that has the turn.
-	listed []plugin.Table
-	list   *plugin.Tables
-	result plugin.Result
 
 	mu     sync.Mutex // guards faults
 	faults []plugin.Fault
@@ -76,11 +69,10 @@ func (d *Daemon) loadPlugins(g *generation, frozen bool) error {
 			d.log.Warn("the cache of plugins cannot be used", "plugin", p.Name, "err", p.CacheErr)
 		}
 	}
-	g.plugins = &selector{set: set, worker: set.NewWorker(), patience: selectPatience,
-		now: d.now, turn: make(chan struct{}, 1), told: d.toldByPlugins,
-		tables: func() []plugin.Table { return d.pluginTables(g.config) },
-		disk:   func(source string) (used, free int64) { return d.sourceDisk(source) },
-	}
+	g.plugins = &selector{set: set, patience: selectPatience, turn: make(chan struct{}, 1),
+		told: d.toldByPlugins,
+		asker: advice.New(set, advice.Config{Now: d.now, Disk: d.sourceDisk,
+			Tables: func() []plugin.Table { return d.pluginTables(g.config) }})}
 	g.exec.Plugins = g.plugins.ask
 	return nil
 }
@@ -171,7 +163,7 @@ func (s *selector) close() error {
 	defer timer.Stop()
 	select {
 	case s.turn <- struct{}{}:
-		s.worker.Close()
+		s.asker.Close()
 		return s.set.Close()
 	case <-timer.C: // what it waits for is no plugin, and ends with the process
 		return fmt.Errorf("plugin %s has not come back", s.running())
@@ -216,7 +208,7 @@ func (s *selector) names() (out []string) {
 
 // running names the plugin that runs now.
 func (s *selector) running() string {
-	if name, _, ok := s.worker.Running(); ok {
+	if name, ok := s.asker.Running(); ok {
 		return name
 	}
 	return "of this batch"
@@ -224,46 +216,12 @@ func (s *selector) running() string {
 
 // run asks all plugins.
 func (s *selector) run(f engine.Select) engine.Selected {
-	if tables := s.tables(); s.list == nil || !slices.EqualFunc(tables, s.listed, sameTable) {
-		if list, err := plugin.NewTables(tables); err == nil { // strings are always JSON
-			s.listed, s.list = tables, list
-		}
-	}
-	s.worker.Select(s.batch(f), &s.result)
+	answer, r := s.asker.Ask(f)
 	s.mu.Lock()
-	s.faults = slices.Clone(s.result.Faults)
+	s.faults = slices.Clone(r.Faults)
 	s.mu.Unlock()
-	plugins, scores, holds, keeps := s.result.Columns()
-	s.told(plugins, &s.result)
-	return engine.Selected{Plugins: plugins, Scores: scores, Holds: holds, Keeps: keeps}
-}
-
-// batch is the question in the plugins' form.
-func (s *selector) batch(f engine.Select) *plugin.Batch {
-	type space struct{ used, free int64 }
-	disks := map[string]space{}
-	now := s.now()
-	b := &plugin.Batch{Now: now, Tables: s.list, Logs: make([]plugin.Log, len(f.Logs))}
-	for i := range f.Logs {
-		l := &f.Logs[i]
-		d, ok := disks[l.Source]
-		if !ok {
-			d.used, d.free = s.disk(l.Source)
-			disks[l.Source] = d
-		}
-		out := plugin.Log{ID: l.Log, Table: s.list.Index(l.Log.Table), State: l.State,
-			LocalBytes: l.LocalBytes, DiskUsedBytes: d.used, DiskFreeBytes: d.free,
-			Segments: make([]plugin.Segment, len(l.Segments))}
-		for k, x := range l.Segments {
-			out.Segments[k] = plugin.Segment{Range: x.Range, Bytes: x.Bytes, MaxTime: x.MaxTime,
-				Local: true, Remote: x.Remote, Copied: x.Copied, Verified: x.Verified}
-			if x.Birth > 0 {
-				out.Segments[k].Age = max(now.Sub(x.Birth), 0)
-			}
-		}
-		b.Logs[i] = out
-	}
-	return b
+	s.told(answer.Plugins, r)
+	return answer
 }
 
 // reasons are why plugins gave no answer to the last question.
@@ -285,22 +243,6 @@ func (d *Daemon) pluginTables(c *config.Config) []plugin.Table {
 		out[i] = plugin.Table{Name: name, Labels: t.Labels}
 	}
 	return out
-}
-
-func sameTable(a, b plugin.Table) bool {
-	return a.Name == b.Name && sameLabels(a.Labels, b.Labels)
-}
-
-func sameLabels(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || w != v {
-			return false
-		}
-	}
-	return true
 }
 
 // sourceDisk is the space of the disk that a source lies on; zeros where it is not known.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tierd/tierd/runtime/advice"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/plugin"
@@ -316,14 +317,15 @@ func TestAPluginIsNotWaitedForTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	release, told := make(chan struct{}), make(chan int, 8)
-	s := &selector{set: set, worker: set.NewWorker(), patience: 20 * time.Millisecond,
-		turn: make(chan struct{}, 1), now: func() tier.Time { return tier.TimeOf(time.Now()) },
-		told:   func(_ []string, r *plugin.Result) { told <- r.Len() },
-		tables: func() []plugin.Table { return nil },
-		disk: func(string) (used, free int64) {
-			<-release // a disk that hangs
-			return 1, 2
-		}}
+	s := &selector{set: set, patience: 20 * time.Millisecond, turn: make(chan struct{}, 1),
+		told: func(_ []string, r *plugin.Result) { told <- r.Len() },
+		asker: advice.New(set, advice.Config{
+			Now:    func() tier.Time { return tier.TimeOf(time.Now()) },
+			Tables: func() []plugin.Table { return nil },
+			Disk: func(string) (used, free int64) {
+				<-release // a disk that hangs
+				return 1, 2
+			}})}
 	f := engine.Select{Logs: []engine.SelectLog{{Log: orders0, State: tier.Enabled,
 		Segments: []engine.SelectSegment{{Range: tier.Range{Next: 10}, Bytes: 5}}}}}
 	for _, want := range []string{"did not answer within 20ms", "has not come back yet"} {

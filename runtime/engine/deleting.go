@@ -119,7 +119,7 @@ func (e *Engine) birth(l *logIndex, i int) tier.Time {
 // startDelete proposes the longest prefix that is worth asking about, up to the brake.
 func (e *Engine) startDelete(l *logIndex) {
 	t := e.table(l.id.Table)
-	list, after, braked := e.deletable(l, t)
+	list, after, braked := e.deletable(l, t, true)
 	if len(list) == 0 {
 		e.brake(l, t, braked, after)
 		return
@@ -132,8 +132,9 @@ func (e *Engine) startDelete(l *logIndex) {
 }
 
 // deletable lists the oldest segments that are worth asking about, up to the brake, and what the
-// brake counts with them; braked is set where it ended the list. Plugins only make it shorter.
-func (e *Engine) deletable(l *logIndex, t *tableIndex) (list []DeleteCandidate,
+// brake counts with them; braked is set where it ended the list. Plugins, which do not count where
+// plugins is false, only make it shorter.
+func (e *Engine) deletable(l *logIndex, t *tableIndex, plugins bool) (list []DeleteCandidate,
 	after tier.BrakeWindow, braked bool) {
 	brake := e.settings.Brake
 	after = t.state.Window.At(e.now, brake.Per)
@@ -143,7 +144,8 @@ func (e *Engine) deletable(l *logIndex, t *tableIndex) (list []DeleteCandidate,
 		r, identical, _ := l.copyOf(&s)
 		if len(list) == deleteBatchMax || !l.mayAsk(t, i) ||
 			!identical && t.state.State == tier.Enabled ||
-			e.worthAsking(l, t, i, bytes) > e.now || !e.asked(l, i) || l.keeps(i) {
+			e.worthAsking(l, t, i, bytes) > e.now ||
+			plugins && (!e.asked(l, i) || l.keeps(i)) {
 			break
 		}
 		after = after.Plus(1, s.Bytes)

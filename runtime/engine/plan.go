@@ -45,6 +45,17 @@ func (e *Engine) Plan(id tier.LogID) (local Delete, remote Expire, ok bool) {
 	return local, remote, true
 }
 
+// Deletable lists what would be proposed now for the local deletion of a log, up to the brake: with
+// what plugins say, or as if there were none. Nothing is emitted.
+func (e *Engine) Deletable(id tier.LogID, plugins bool) []DeleteCandidate {
+	l := e.logs[id]
+	if l == nil || !l.opened || l.block != nil {
+		return nil
+	}
+	list, _, _ := e.deletable(l, e.table(id.Table), plugins)
+	return list
+}
+
 // KeptByPlugin gives the oldest local segment of a log that a plugin keeps; reason is nil where
 // none is.
 func (e *Engine) KeptByPlugin(id tier.LogID) (r tier.Range, reason *tier.Reason) {

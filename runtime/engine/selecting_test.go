@@ -383,11 +383,14 @@ func TestPluginsNeverEnlargeWhatMayBeDeleted(t *testing.T) {
 			if l == nil {
 				continue
 			}
-			with, _, _ := r.e.deletable(l, r.e.table("orders"))
+			with := r.e.Deletable(orders, true)
 			s, a := r.e.settings, l.advice
 			r.e.settings.Plugins, l.advice = false, nil
-			without, _, _ := r.e.deletable(l, r.e.table("orders"))
+			without := r.e.Deletable(orders, true)
 			r.e.settings, l.advice = s, a
+			if !slices.Equal(without, r.e.Deletable(orders, false)) {
+				rt.Fatal("plugins count where they should not")
+			}
 			if len(with) > len(without) || !slices.Equal(with, without[:len(with)]) {
 				rt.Fatalf("with plugins %+v, without %+v", with, without)
 			}

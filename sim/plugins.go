@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/tierd/tierd/runtime/advice"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/plugin"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// selectEvery is how often plugins are asked again about what they held or kept.
+const selectEvery = tier.Time(time.Minute)
+
+// asker asks the plugins that are configured now, in one life of the process. Real modules run in
+// the real host: their fuel ends them, by no clock.
+type asker struct {
+	set *plugin.Set
+	*advice.Asker
+}
+
+// forget gives the instances back.
+func (a *asker) forget() {
+	if a.Asker != nil {
+		a.Close()
+	}
+	*a = asker{}
+}
+
+// Close gives back what a world that is used no more has of its plugins. The set stays the
+// caller's.
+func (w *World) Close() {
+	if w.process != nil {
+		w.process.asker.forget()
+	}
+}
+
+// askPlugins performs a Select. One that was given up is as if its answer came too late.
+func (w *World) askPlugins(_ context.Context, f engine.Select) engine.Result {
+	a := &w.process.asker
+	if a.set != w.Config.Plugins {
+		a.forget()
+		*a = asker{w.Config.Plugins, advice.New(w.Config.Plugins, advice.Config{Now: w.now,
+			Tables: w.pluginTables,
+			Disk:   func(string) (used, free int64) { return 0, 0 }})}
+	}
+	answer, _ := a.Ask(f)
+	return answer
+}
+
+// pluginTables are the tables that the process knows, with their labels.
+func (w *World) pluginTables() []plugin.Table {
+	var out []plugin.Table
+	for _, id := range w.process.engine.Logs() {
+		if n := len(out); n > 0 && out[n-1].Name == id.Table {
+			continue
+		}
+		t, _ := w.Config.Tables(id.Table)
+		out = append(out, plugin.Table{Name: id.Table, Labels: t.Labels})
+	}
+	return out
+}
+
+// contained (S12): whatever plugins say, what the process would propose to delete of a log is a
+// beginning of what it would propose without them.
+func (o *Oracle) contained() {
+	p := o.w.process
+	if p == nil || p.err != nil || o.w.Config.Plugins == nil {
+		return
+	}
+	for _, l := range o.logs {
+		with, without := p.engine.Deletable(l.id, true), p.engine.Deletable(l.id, false)
+		for i := range with {
+			if i >= len(without) || with[i] != without[i] {
+				o.violate(PluginContainment, "%s: with its plugins %s may go, and not without", l.id,
+					with[i].Segment.Range)
+				break
+			}
+		}
+	}
+}
