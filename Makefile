@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz crash bench lint opa rewrite check check-rest demo interop
+.PHONY: help build test race fuzz crash bench lint opa plugins rewrite check check-rest demo interop
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,10 @@ opa: ## run OPA's own check, fmt and test over our policies: they take the same 
 	bin/opa check --strict --schema policies/schema/input.json policies
 	bin/opa fmt --list --fail policies
 	@set -e; for dir in policies policies/examples/*/; do echo "opa test $$dir"; bin/opa test $$dir; done
+
+plugins: ## rebuild the plugins of testdata/plugins, where their compilers are
+	@$(MAKE) -s --no-print-directory -B -C testdata/plugins committed
+	@git --no-pager diff --stat -- testdata/plugins
 
 rewrite: ## write the golden files anew: read the diff before you commit it
 	$(GO) test $$(grep -rlE --include='*_test.go' '"rewrite"|cockroachdb/datadriven"' . | \

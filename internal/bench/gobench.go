@@ -40,8 +40,12 @@ var units = map[string]struct {
 }{
 	"ns/op":      {seconds, 1e-9},
 	"ns/segment": {seconds, 1e-9},
-	"start-s":    {seconds, 1},
-	"records/s":  {perSecond, 1},
+
+	"min-ns/segment": {seconds, 1e-9},
+	"min-ns/load":    {seconds, 1e-9},
+
+	"start-s":   {seconds, 1},
+	"records/s": {perSecond, 1},
 
 	"records/commit": {number, 1},
 	"questions/log":  {number, 1},

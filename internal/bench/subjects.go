@@ -59,6 +59,17 @@ var subjects = []*subject{
 			{what: "questions to the policies for each of them, where the inputs of all changed",
 				tierd: metric{"Denied/changed", "questions/log"}, target: figureUpTo(1)},
 		}},
+	{name: "plugins", pkg: "runtime/plugin", time: "100x", comparisons: plugins(),
+		pattern: "^BenchmarkBatch$/^(native|c|go|rust)$|^BenchmarkBatch$/^(c|go)$/^guest-"},
+	{name: "plugins-parallel", pkg: "runtime/plugin", pattern: "^BenchmarkParallel$/^(c|go)$",
+		time: "200x", comparisons: []comparison{inParallel("C", "c"), inParallel("Go", "go")}},
+	{name: "plugins-load", pkg: "runtime/plugin", pattern: "^BenchmarkLoad$/^go$", time: "3x",
+		rounds: 3, comparisons: []comparison{{"load a Go plugin from the cache",
+			metric{"Load/go/cached", "min-ns/load"}, "compile it",
+			metric{"Load/go/first", "min-ns/load"}, figureUpTo(0.05)}}},
+	{name: "selecting", pkg: "runtime/engine", pattern: "^BenchmarkSelect$", time: "20x",
+		comparisons: []comparison{{what: "the engine's part in a question about one segment of " +
+			"10,000, and in its answer", tierd: metric{"Select", "ns/segment"}}}},
 	{name: "tables", pkg: "runtime/config", pattern: "^BenchmarkLoad$", time: "3x", rounds: 3,
 		comparisons: []comparison{
 			{what: "load a configuration with 1,000 entries of tables",
@@ -104,4 +115,32 @@ func records(words, number string) comparison {
 	return comparison{"record one more copy in the ledger, as 4 workers do, in a log of " + words,
 		metric{"LongLog", "ns/segment-of-" + number}, "of 1,000",
 		metric{"LongLog", "ns/segment-of-1000"}, atMost(flat)}
+}
+
+// plugins compares a batch of 10,000 segments through an example with the same loop in the host, and
+// what its fuel costs with the module as its author built it.
+func plugins() []comparison {
+	native := metric{"Batch/native", "min-ns/segment"}
+	var out []comparison
+	for _, p := range []struct {
+		words, name string
+		most        float64
+	}{{"C", "c", 4}, {"Rust", "rust", 4}, {"Go", "go", 10}} {
+		out = append(out, comparison{"a segment of a batch of 10,000 through a plugin in " + p.words,
+			metric{"Batch/" + p.name, "min-ns/segment"}, "the same loop in the host", native,
+			atMost(p.most)})
+	}
+	for _, p := range []struct{ words, name string }{{"C", "c"}, {"Go", "go"}} {
+		out = append(out, comparison{"the same in the plugin alone, counting its fuel, in " + p.words,
+			metric{"Batch/" + p.name + "/guest-metered", "min-ns/segment"}, "not counting",
+			metric{"Batch/" + p.name + "/guest-unmetered", "min-ns/segment"}, atMost(1.3)})
+	}
+	return out
+}
+
+// inParallel compares two workers on two cores with one.
+func inParallel(words, name string) comparison {
+	return comparison{"two workers at a time ask a plugin in " + words,
+		metric{"Parallel/" + name + "/workers=2", "min-ns/segment"}, "one",
+		metric{"Parallel/" + name + "/workers=1", "min-ns/segment"}, atMost(0.6)}
 }

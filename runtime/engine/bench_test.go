@@ -171,3 +171,42 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(e)
 	}
 }
+
+// BenchmarkSelect asks plugins about 10,000 segments that are to be copied, and takes the answer in.
+func BenchmarkSelect(b *testing.B) {
+	e := New()
+	s := withPlugins()
+	inner := s.Table
+	s.Table = func(string) (tier.Table, bool) { return inner("orders") }
+	s.Workers = 0 // nothing is copied
+	e.Step(epochStart, Reconfigured{Settings: s})
+	const logs, segments = 1000, 10
+	ids := make([]tier.LogID, logs)
+	for i := range ids {
+		ids[i] = tier.LogID{Table: fmt.Sprintf("table-%04d", i/10), Name: fmt.Sprint(i % 10)}
+		var local []tier.LocalSegment
+		for j := range segments {
+			local = append(local, seg(tier.Offset(10*j)))
+		}
+		local = append(local, tail(10*segments))
+		e.Step(epochStart, Restored{State: tier.LogState{Log: ids[i], Source: "wal", Epoch: 1}})
+		e.Step(epochStart, Scanned{Scan: tier.Scan{Log: ids[i], Source: "wal",
+			Layout: tier.LayoutPlain, Segments: local, LocalEnd: 10*segments + 3, Whole: true}})
+	}
+	e.Step(epochStart, SourceScanned{Source: "wal", Logs: ids})
+	now := epochStart
+	out := e.Step(now, Started{})
+	for b.Loop() {
+		if len(out) != 1 {
+			b.Fatalf("%d effects, want one question", len(out))
+		}
+		f := out[0].(Select)
+		if f.rows() != logs*segments {
+			b.Fatalf("asked about %d segments", f.rows())
+		}
+		e.Step(now, Finished{ID: f.ID, Result: answerOf(f, nothing)})
+		now += s.SelectEvery
+		out = e.Step(now, Tick{})
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*logs*segments), "ns/segment")
+}
