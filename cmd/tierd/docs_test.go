@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,15 +11,38 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestPoliciesPage does what docs/policies.md tells a new user to do, in order: each block of sh
-// must print what the block of text behind it shows, or nothing where there is none.
+// TestPoliciesPage does what docs/policies.md tells a new user to do.
 func TestPoliciesPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/policies.md")
+	follow(t, "policies.md", "From nothing to a tested policy", 8, shortSocket)
+}
+
+// TestPluginsPage does what docs/plugins.md tells a new user to do, with the Go compiler that runs
+// the tests.
+func TestPluginsPage(t *testing.T) {
+	t.Parallel()
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(page), "\n## From nothing to a tested policy\n")
+	follow(t, "plugins.md", "From nothing to a running plugin", 6, func(env *testscript.Env) error {
+		env.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+		env.Setenv("GOTOOLCHAIN", "local")
+		env.Setenv("GOFLAGS", "")
+		return shortSocket(env)
+	})
+}
+
+// follow does what a section of a page says, in order: each block of sh must print what the block
+// of text behind it shows, or nothing where there is none.
+func follow(t *testing.T, name, title string, stepsMin int,
+	setup func(*testscript.Env) error) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n## "+title+"\n")
 	section, _, more := strings.Cut(section, "\n## ")
 	if !found || !more {
 		t.Fatal("the section is not there")
@@ -43,13 +67,13 @@ func TestPoliciesPage(t *testing.T) {
 		fmt.Fprintf(&files, "-- step%d.sh --\nexec 2>&1\n%s\ntrue\n-- want%d --\n%s",
 			steps, commands, steps, want)
 	}
-	if steps < 8 {
+	if steps < stepsMin {
 		t.Fatalf("only %d steps", steps)
 	}
-	name := filepath.Join(t.TempDir(), "page.txt")
+	file := filepath.Join(t.TempDir(), "page.txt")
 	text := script.String() + files.String()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{Files: []string{name}, Setup: shortSocket})
+	testscript.Run(t, testscript.Params{Files: []string{file}, Setup: setup})
 }

@@ -133,15 +133,15 @@ func printCopies(p *page, now api.Time, plan *api.Plan) {
 		if i == planCopiesShown {
 			break
 		}
-		state := ""
+		turn := fmt.Sprint(i + 1)
 		if x.Copying {
-			state = "copying"
+			turn = "now"
 		}
-		rows = append(rows, row(fmt.Sprint(i+1), x.Log, fmt.Sprint(x.Base), fmt.Sprint(x.Next),
-			humanBytes(x.Bytes), scores(x.Scores), state))
+		rows = append(rows, row(turn, x.Log, fmt.Sprint(x.Base), fmt.Sprint(x.Next),
+			humanBytes(x.Bytes), scores(x.Scores)))
 	}
 	if len(rows) > 0 {
-		p.table("COPY\tLOG\tBASE\tNEXT\tSIZE\tSCORE\t", rows)
+		p.table("COPY\tLOG\tBASE\tNEXT\tSIZE\tSCORE", rows)
 	}
 	if t := plan.CopiesTotal; t.Segments > 0 {
 		p.line("copy of %d segments (%s)", t.Segments, humanBytes(t.Bytes))

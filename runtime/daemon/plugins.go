@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,8 +64,13 @@ func (d *Daemon) loadPlugins(g *generation, frozen bool) error {
 	if err != nil {
 		return err
 	}
+	level := slog.LevelInfo
+	if frozen {
+		level = slog.LevelDebug // a command that only looks has nothing to tell of it
+	}
 	for _, p := range set.Plugins() {
-		d.log.Info("plugin loaded", "plugin", p.Name, "sha256", p.SHA256, "from_cache", p.FromCache)
+		d.log.Log(context.Background(), level, "plugin loaded", "plugin", p.Name,
+			"sha256", p.SHA256, "from_cache", p.FromCache)
 		if p.CacheErr != nil {
 			d.log.Warn("the cache of plugins cannot be used", "plugin", p.Name, "err", p.CacheErr)
 		}

@@ -56,14 +56,18 @@ func (e *Engine) Deletable(id tier.LogID, plugins bool) []DeleteCandidate {
 	return list
 }
 
-// KeptByPlugin gives the oldest local segment of a log that a plugin keeps; reason is nil where
-// none is.
+// KeptByPlugin gives the oldest local segment of a log that might be deleted, but for a plugin that
+// keeps it; reason is nil where there is none.
 func (e *Engine) KeptByPlugin(id tier.LogID) (r tier.Range, reason *tier.Reason) {
 	l := e.logs[id]
 	if l == nil || l.advice == nil {
 		return r, nil
 	}
+	t := e.table(id.Table)
 	for i := range l.local {
+		if !l.mayAsk(t, i) {
+			break
+		}
 		if l.keeps(i) {
 			return l.local[i].Range, e.keptReason(l, i)
 		}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +112,22 @@ func TestCopiesBetweenLogsGoByScore(t *testing.T) {
 	}
 	if plan.Total.Segments != 5 || plan.Total.Bytes != 500 || !plan.List[0].Copying {
 		t.Errorf("plan %+v", plan)
+	}
+}
+
+// TestScoresOfAnySize: extremes do not overflow, what is missing is 0, later ones break ties.
+func TestScoresOfAnySize(t *testing.T) {
+	t.Parallel()
+	const least, most = math.MinInt64, math.MaxInt64
+	order := [][]int64{{most, least}, {most, least + 1}, {1}, nil, {0, -1}, {-1, most}, {least}}
+	slices.Reverse(order[:2])
+	for i := range order {
+		for k := range order {
+			want := cmp.Compare(i, k)
+			if got := compareScores(order[i], order[k]); got != want {
+				t.Errorf("%v and %v: %d, want %d", order[i], order[k], got, want)
+			}
+		}
 	}
 }
 
