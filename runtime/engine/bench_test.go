@@ -172,7 +172,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkSelect asks plugins about 10,000 segments that are to be copied, and takes the answer in.
+// BenchmarkSelect asks plugins about 10,000 segments that are to be copied, and takes in what they
+// say.
 func BenchmarkSelect(b *testing.B) {
 	e := New()
 	s := withPlugins()
