@@ -117,8 +117,8 @@ func records(words, number string) comparison {
 		metric{"LongLog", "ns/segment-of-1000"}, atMost(flat)}
 }
 
-// plugins compares a batch of 10,000 segments through an example with the same loop in the host, and
-// what its fuel costs with the module as its author built it.
+// plugins compares a batch of 10,000 segments through an example with the same loop in the host,
+// and what its fuel costs with the module as its author built it.
 func plugins() []comparison {
 	native := metric{"Batch/native", "min-ns/segment"}
 	var out []comparison
