@@ -42,8 +42,9 @@ type selector struct {
 	// turn is taken by a run, which may outlast the wait for it, and for ever by close.
 	turn chan struct{}
 
-	mu     sync.Mutex // guards faults
+	mu     sync.Mutex // guards what follows
 	faults []plugin.Fault
+	late   *tier.Reason // why the last question had no answer at all
 }
 
 // loadPlugins loads the plugins of a generation, all or none. frozen leaves their cache as it is.
@@ -180,8 +181,12 @@ func (s *selector) close() error {
 // is dropped, and until it has come nothing else is asked.
 func (s *selector) ask(ctx context.Context, f engine.Select) engine.Result {
 	failed := func(format string, args ...any) engine.Result {
-		return engine.Failed{Reason: tier.Reason{Code: tier.CodePluginFault,
-			Text: fmt.Sprintf(format, args...) + "; the built-in order serves"}}
+		r := tier.Reason{Code: tier.CodePluginFault,
+			Text: fmt.Sprintf(format, args...) + "; the built-in order serves"}
+		s.mu.Lock()
+		s.late = &r
+		s.mu.Unlock()
+		return engine.Failed{Reason: r}
 	}
 	select {
 	case s.turn <- struct{}{}:
@@ -197,6 +202,9 @@ func (s *selector) ask(ctx context.Context, f engine.Select) engine.Result {
 	defer timer.Stop()
 	select {
 	case r := <-done:
+		s.mu.Lock()
+		s.late = nil
+		s.mu.Unlock()
 		return r
 	case <-ctx.Done():
 		return failed("%v", ctx.Err())
@@ -234,6 +242,9 @@ func (s *selector) run(f engine.Select) engine.Selected {
 func (s *selector) reasons() (out []tier.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.late != nil {
+		out = append(out, *s.late)
+	}
 	for _, f := range s.faults {
 		out = append(out, f.Reason())
 	}
