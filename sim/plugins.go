@@ -43,7 +43,10 @@ func (w *World) askPlugins(_ context.Context, f engine.Select) engine.Result {
 		a.forget()
 		*a = asker{w.Config.Plugins, advice.New(w.Config.Plugins, advice.Config{Now: w.now,
 			Tables: w.pluginTables,
-			Disk:   func(string) (used, free int64) { return 0, 0 }})}
+			Disk: func(string) (used, free int64) {
+				n := &w.Config.Node
+				return n.DiskUsedBytes, n.DiskFreeBytes
+			}})}
 	}
 	answer, _ := a.Ask(f)
 	return answer
