@@ -63,10 +63,9 @@ var subjects = []*subject{
 		pattern: "^BenchmarkBatch$/^(native|c|go|rust)$|^BenchmarkBatch$/^(c|go)$/^guest-"},
 	{name: "plugins-parallel", pkg: "runtime/plugin", pattern: "^BenchmarkParallel$/^(c|go)$",
 		time: "200x", comparisons: []comparison{inParallel("C", "c"), inParallel("Go", "go")}},
-	{name: "plugins-load", pkg: "runtime/plugin", pattern: "^BenchmarkLoad$/^go$", time: "3x",
-		rounds: 3, comparisons: []comparison{{"load a Go plugin from the cache",
-			metric{"Load/go/cached", "min-ns/load"}, "compile it",
-			metric{"Load/go/first", "min-ns/load"}, figureUpTo(0.05)}}},
+	{name: "plugins-load", pkg: "runtime/plugin", pattern: "^BenchmarkLoad$/^go$/^cached$",
+		time: "20x", rounds: 3, comparisons: []comparison{{what: "load a Go plugin from the cache",
+			tierd: metric{"Load/go/cached", "min-ns/load"}, target: figureUpTo(0.05)}}},
 	{name: "selecting", pkg: "runtime/engine", pattern: "^BenchmarkSelect$", time: "20x",
 		comparisons: []comparison{{what: "the engine's part in a question about one segment of " +
 			"10,000, and in its answer", tierd: metric{"Select", "ns/segment"}}}},
@@ -142,5 +141,5 @@ func plugins() []comparison {
 func inParallel(words, name string) comparison {
 	return comparison{"two workers at a time ask a plugin in " + words,
 		metric{"Parallel/" + name + "/workers=2", "min-ns/segment"}, "one",
-		metric{"Parallel/" + name + "/workers=1", "min-ns/segment"}, atMost(0.6)}
+		metric{"Parallel/" + name + "/workers=1", "min-ns/segment"}, atMost(0.65)}
 }
