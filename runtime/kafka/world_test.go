@@ -323,9 +323,8 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 
 // endpoint is a running server.
 type endpoint struct {
-	addr string
-	stop context.CancelFunc
-	done chan struct{}
+	addr   string
+	finish func() // ends every connection, and waits for it
 
 	mu   sync.Mutex
 	seen []kafka.Request
@@ -346,7 +345,14 @@ func start(t testing.TB, cfg kafka.Config, wrap ...func(net.Listener) net.Listen
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &endpoint{addr: l.Addr().String(), stop: cancel, done: make(chan struct{})}
+	e := &endpoint{addr: l.Addr().String()}
+	done := make(chan struct{})
+	e.finish = sync.OnceFunc(func() {
+		cancel()
+		_ = l.Close()
+		<-done
+	})
+	t.Cleanup(e.finish)
 	for _, w := range wrap {
 		l = w(l)
 	}
@@ -358,7 +364,7 @@ func start(t testing.TB, cfg kafka.Config, wrap ...func(net.Listener) net.Listen
 	s := kafka.New(cfg)
 	var conns sync.WaitGroup
 	go func() {
-		defer close(e.done)
+		defer close(done)
 		defer conns.Wait()
 		for {
 			nc, err := l.Accept()
@@ -374,11 +380,6 @@ func start(t testing.TB, cfg kafka.Config, wrap ...func(net.Listener) net.Listen
 			})
 		}
 	}()
-	t.Cleanup(func() {
-		cancel()
-		_ = l.Close()
-		<-e.done
-	})
 	return e
 }
 
