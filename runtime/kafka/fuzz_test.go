@@ -63,7 +63,7 @@ type script struct {
 
 func (s *script) Read(p []byte) (int, error)       { return s.in.Read(p) }
 func (s *script) Close() error                     { return nil }
-func (s *script) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4zero, Port: 9192} }
+func (s *script) LocalAddr() net.Addr              { return &net.TCPAddr{Port: 9192} }
 func (s *script) RemoteAddr() net.Addr             { return s.LocalAddr() }
 func (s *script) SetDeadline(time.Time) error      { return nil }
 func (s *script) SetReadDeadline(time.Time) error  { return nil }

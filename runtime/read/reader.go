@@ -105,6 +105,8 @@ type Reader struct {
 	hints hints
 	ahead chan ahead
 
+	stables stables
+
 	mu      sync.Mutex
 	indexes map[tier.LogID]*remoteIndex
 	rebuilt rebuilt
