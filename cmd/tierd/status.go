@@ -57,6 +57,9 @@ func statusHead(p *page, s *api.Status) {
 		if !s.Ready {
 			where += ", not ready"
 		}
+		if s.Kafka != nil {
+			where += ", Kafka at " + *s.Kafka
+		}
 	}
 	p.line("tierd %s, %s; generation %d of %s; ledger %s", s.Version, where, s.Generation.Number,
 		s.Generation.Config, s.LedgerID)

@@ -68,6 +68,7 @@ var layers = []unit{
 	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
 		"runtime/advice", "runtime/audit", "runtime/facts", "runtime/broker", "runtime/read",
+		"runtime/kafka",
 		"runtime/verify"),
 	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",

@@ -103,7 +103,7 @@ func fullStatus() *api.Status {
 		Text: "segment [100, 220) is kept until 2026-03-01T12:00:30Z", Rule: "tierd.yaml:9"}, false)
 	return &api.Status{
 		Version: "v1.2.3", LedgerID: "5f0c", Running: true, Ready: true, Now: at(1),
-		StartedAt: at(0),
+		StartedAt: at(0), Kafka: ptr("127.0.0.1:9192"),
 		Generation: api.Generation{Number: 2, Config: "/etc/tierd/tierd.yaml", LoadedAt: at(0),
 			PolicyDigest: "ab12", Error: ptr("tierd.yaml:3:1: unknown key \"inteval\"")},
 		Reasons: []api.Reason{

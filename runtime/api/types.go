@@ -85,10 +85,12 @@ type Status struct {
 	// LedgerID names the ledger, made once; every object of this tierd lies under it.
 	LedgerID string `json:"ledger_id"`
 	// Running is false where the command line answered from the ledger, with no daemon.
-	Running    bool       `json:"running"`
-	Ready      bool       `json:"ready"`
-	Now        Time       `json:"now"`
-	StartedAt  Time       `json:"started_at"` // null where no daemon runs
+	Running   bool `json:"running"`
+	Ready     bool `json:"ready"`
+	Now       Time `json:"now"`
+	StartedAt Time `json:"started_at"` // null where no daemon runs
+	// Kafka is the address of the Kafka endpoint; null where it is off or no daemon runs.
+	Kafka      *string    `json:"kafka"`
 	Generation Generation `json:"generation"`
 	// Reasons are what holds for all tables: a pause file, --no-delete, a store out of reach.
 	Reasons List[Reason] `json:"reasons"`

@@ -29,6 +29,7 @@ type Config struct {
 	HTTP         HTTP
 	Read         Read
 	Scrub        Scrub
+	Kafka        Kafka
 	// Warnings are what is legal but hardly meant, by place.
 	Warnings Problems
 

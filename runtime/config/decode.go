@@ -127,13 +127,6 @@ func (d *decoder) list(what string, read func(i int, v *yaml.Node)) func(*yaml.N
 	}
 }
 
-// unavailable refuses a key of a later version: to ignore it would be worse.
-func (d *decoder) unavailable(what string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		d.problem(n, "remove it", "%s: not available in this version", what)
-	}
-}
-
 // setting is a value and where it was set; the zero Place is the built-in default.
 type setting[T any] struct {
 	value T

@@ -157,7 +157,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		{"http", d.readHTTP(&c.HTTP)},
 		{"read", d.readRead(&c.Read)},
 		{"scrub", d.readScrub(&c.Scrub)},
-		{"kafka", d.unavailable("kafka (the read-only Kafka endpoint)")},
+		{"kafka", d.readKafka(&c.Kafka)},
 	})
 	d.require(root, "", seen, "sources", "bucket")
 	c.DataDir = dataDir.value

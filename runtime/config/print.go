@@ -91,6 +91,7 @@ func (c *Config) Redacted() ([]byte, error) {
 		"http", c.HTTP.print(),
 		"read", c.Read.print(),
 		"scrub", c.Scrub.print(),
+		"kafka", c.Kafka.print(),
 	)
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)

@@ -43,6 +43,9 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	if d.running {
 		s.StartedAt = api.Time(tier.TimeOf(d.startedAt))
 	}
+	if d.kafka != nil {
+		s.Kafka = new(d.kafka.listener.Addr().String())
+	}
 	if why := d.pause.Load(); why != nil {
 		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
 	}

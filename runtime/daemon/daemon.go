@@ -85,6 +85,8 @@ type Daemon struct {
 	cache    *read.Cache
 	reader   *read.Reader
 	scrubber *scrubber
+	kafka    *kafkaEndpoint // nil where it is off
+	changes  changes
 	sources  []*source
 	exec     *exec.Executor
 	pool     *pool

@@ -140,6 +140,8 @@ func fixed(a, b *config.Config) string {
 		return "http"
 	case a.Read != b.Read:
 		return "read"
+	case a.Kafka != b.Kafka:
+		return "kafka"
 	case a.Copy.Workers != b.Copy.Workers:
 		return "copy.workers"
 	case a.Copy.Timeout != b.Copy.Timeout:

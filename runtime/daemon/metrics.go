@@ -30,6 +30,7 @@ type metrics struct {
 	scrubbed              *prometheus.CounterVec
 	scrubbedBytes         prometheus.Counter
 	plugins               pluginMetrics
+	kafka                 kafkaMetrics
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -71,6 +72,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		reserveHeld: gauge("reserve_held", "1 while the reserve for a full disk is held."),
 		factsUnknown: gauge("facts_unknown",
 			"Facts of the configuration that are not known now; what depends on them is kept."),
+		kafka: newKafkaMetrics(r),
 	}
 	m.scrubbed = counter("scrubbed_segments_total", "Copies that were read back from the store.",
 		"result")

@@ -31,6 +31,10 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 		return err
 	}
 	d.running = true
+	if d.kafka, err = d.openKafka(); err != nil {
+		return errors.Join(err, d.close())
+	}
+	defer d.kafka.close()
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	d.work = work
@@ -75,6 +79,7 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 	g.Go(func() error { return d.tendGroups(ctx) })
 	g.Go(func() error { return d.readAhead(ctx) })
 	g.Go(func() error { return d.scrubber.run(ctx) })
+	g.Go(func() error { return d.kafka.serve(ctx) })
 	return g.Wait()
 }
 

@@ -90,6 +90,9 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 		d.step(engine.Scanned{Scan: scan})
 	}
 	d.step(engine.SourceScanned{Source: s.Name, Logs: res.Logs, Trouble: res.Trouble})
+	if len(res.Scans) > 0 {
+		d.changes.tell()
+	}
 	return len(res.Scans) > 0, nil
 }
 

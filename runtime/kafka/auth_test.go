@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"github.com/tierd/tierd/runtime/kafka/kafkatest"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -66,13 +67,13 @@ func TestTLSAndLogin(t *testing.T) {
 		t.Cleanup(cl.Close)
 		return cl
 	}
-	want := map[tier.LogID]digest{}
+	want := map[tier.LogID]kafkatest.Digest{}
 	for _, p := range fixtures {
 		if p.Topic == "events" {
-			want[tier.LogID{Table: p.Topic, Name: p.Dir[len("events-"):]}] = p.ReadUncommitted
+			want[p.ID()] = p.ReadUncommitted
 		}
 	}
-	for id, got := range consume(t, client("tea"), want) {
+	for id, got := range kafkatest.Consume(t, client("tea"), want) {
 		if got != want[id] {
 			t.Errorf("%v: got %+v, want %+v", id, got, want[id])
 		}

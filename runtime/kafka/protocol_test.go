@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tierd/tierd/runtime/kafka"
+	"github.com/tierd/tierd/runtime/kafka/kafkatest"
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -440,12 +441,12 @@ func TestListOffsetsAsTheBroker(t *testing.T) {
 }
 
 // newest finds the first record with the largest timestamp by looking at all of them.
-func newest(m *memLogs, p fixture) (out kmsg.ListOffsetsResponseTopicPartition) {
+func newest(m *memLogs, p kafkatest.Partition) (out kmsg.ListOffsetsResponseTopicPartition) {
 	out = kmsg.NewListOffsetsResponseTopicPartition()
 	out.Partition, out.Timestamp, out.Offset = p.Partition, -1, -1
-	for _, b := range m.logs[tier.LogID{Table: p.Topic, Name: fmt.Sprint(p.Partition)}].batches {
+	for _, b := range m.logs[p.ID()].batches {
 		for _, r := range records(b.bytes) {
-			if ms := timestamp(r); ms > out.Timestamp && r.Offset >= int64(p.LogStart) {
+			if ms := kafkatest.Timestamp(r); ms > out.Timestamp && r.Offset >= int64(p.LogStart) {
 				out.Timestamp, out.Offset = ms, r.Offset
 			}
 		}

@@ -110,11 +110,11 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) error {
 	defer stop()
 	c := &conn{s: s, nc: nc, open: s.cfg.Authenticate == nil}
 	err := c.serve(ctx)
+	if ctx.Err() != nil || errors.Is(err, errClientLeft) {
+		err = nil
+	}
 	// The client learns of it by the end of the connection; what Close says is of no use to anybody.
 	_ = nc.Close()
-	if ctx.Err() != nil || errors.Is(err, errClientLeft) {
-		return nil
-	}
 	return err
 }
 

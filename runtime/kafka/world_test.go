@@ -3,12 +3,10 @@ package kafka_test
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,55 +16,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tierd/tierd/runtime/kafka"
+	"github.com/tierd/tierd/runtime/kafka/kafkatest"
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
 // fixtures are log directories of real brokers; expected.json in each says what the broker and a
-// real consumer say of it. See testdata/kafka/README.md.
+// real consumer say of it.
 const fixtures = "../../testdata/kafka"
-
-type fixture struct {
-	Dir             string
-	Topic           string
-	Partition       int32
-	TopicID         string      `json:"topic_id"`
-	LogStart        tier.Offset `json:"log_start"`
-	LastStable      tier.Offset `json:"last_stable"`
-	HighWatermark   tier.Offset `json:"high_watermark"`
-	ReadUncommitted digest      `json:"read_uncommitted"`
-	ReadCommitted   digest      `json:"read_committed"`
-	Lookups         []struct {
-		AtOrAfter int64 `json:"at_or_after"`
-		Offset    int64
-		Timestamp int64
-	} `json:"timestamp_lookups"`
-	LeaderEpochs []struct {
-		Epoch tier.LeaderEpoch
-		Start tier.Offset `json:"start_offset"`
-	} `json:"leader_epochs"`
-}
-
-type digest struct {
-	Records int
-	SHA256  string
-}
-
-func readFixture(t testing.TB, set string) []fixture {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(fixtures, set, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all struct{ Partitions []fixture }
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
-	if len(all.Partitions) == 0 {
-		t.Fatalf("%s expects no partitions", set)
-	}
-	return all.Partitions
-}
 
 // batch is one batch of a log in memory.
 type batch struct {
@@ -136,9 +93,9 @@ func (l *memLog) add(t testing.TB, data []byte) {
 }
 
 // load reads a set of fixtures.
-func load(t testing.TB, set string) (*memLogs, []fixture) {
+func load(t testing.TB, set string) (*memLogs, []kafkatest.Partition) {
 	t.Helper()
-	m, want := newMemLogs(), readFixture(t, set)
+	m, want := newMemLogs(), kafkatest.Expected(t, filepath.Join(fixtures, set))
 	for _, p := range want {
 		l := &memLog{topicID: p.TopicID}
 		for _, e := range p.LeaderEpochs {
@@ -167,7 +124,7 @@ func load(t testing.TB, set string) (*memLogs, []fixture) {
 		}
 		l.bounds = tier.Range{Base: p.LogStart, Next: p.HighWatermark}
 		l.stable = p.LastStable
-		m.logs[tier.LogID{Table: p.Topic, Name: strconv.Itoa(int(p.Partition))}] = l
+		m.logs[p.ID()] = l
 	}
 	return m, want
 }
@@ -251,8 +208,8 @@ func (m *memLogs) ForTime(_ context.Context, id tier.LogID, ms int64) (tier.Offs
 			continue
 		}
 		for _, r := range records(b.bytes) {
-			if off := tier.Offset(r.Offset); timestamp(r) >= ms && l.bounds.Contains(off) {
-				return off, timestamp(r), true, nil
+			if off := tier.Offset(r.Offset); kafkatest.Timestamp(r) >= ms && l.bounds.Contains(off) {
+				return off, kafkatest.Timestamp(r), true, nil
 			}
 		}
 	}
@@ -298,14 +255,6 @@ func records(batches []byte) []*kgo.Record {
 	got, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true}, &p,
 		kgo.DefaultDecompressor(), nil)
 	return got.Records
-}
-
-// timestamp is that of the record in milliseconds, -1 where it has none.
-func timestamp(r *kgo.Record) int64 {
-	if r.Attrs.TimestampType() < 0 {
-		return -1
-	}
-	return r.Timestamp.UnixMilli()
 }
 
 // wait waits by the real clock.

@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/tierd/tierd/runtime/config"
+)
+
+// kafkaUsersBytesMax bounds the file of users.
+const kafkaUsersBytesMax = 1 << 20
+
+// kafkaUsers are who may read through the Kafka endpoint: a file of names and bcrypt hashes. It is
+// read again when it has changed, so that a user is added or barred without a restart.
+type kafkaUsers struct {
+	path   string
+	warn   func(error)
+	nobody []byte // a hash for names that are not there, so that they take as long
+
+	mu      sync.Mutex
+	hashes  map[string]string
+	modTime time.Time
+	size    int64
+}
+
+// openKafkaUsers reads the file.
+func openKafkaUsers(path string, warn func(error)) (*kafkaUsers, error) {
+	nobody, err := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost)
+	if err != nil {
+		return nil, err
+	}
+	u := &kafkaUsers{path: path, warn: warn, nobody: nobody}
+	_, err = u.current()
+	return u, err
+}
+
+// current is the file's content as it is now.
+func (u *kafkaUsers) current() (map[string]string, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	info, err := os.Stat(u.path)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.users_file: %w", err)
+	}
+	if u.hashes != nil && info.ModTime().Equal(u.modTime) && info.Size() == u.size {
+		return u.hashes, nil
+	}
+	if info.Size() > kafkaUsersBytesMax {
+		return nil, fmt.Errorf("kafka.users_file: %s: %d bytes, more than %d", u.path, info.Size(),
+			kafkaUsersBytesMax)
+	}
+	text, err := os.ReadFile(u.path)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.users_file: %w", err)
+	}
+	hashes := map[string]string{}
+	if err := yaml.Unmarshal(text, &hashes); err != nil {
+		return nil, fmt.Errorf("kafka.users_file: %s: %w; want lines of NAME: BCRYPT-HASH", u.path, err)
+	}
+	for name, hash := range hashes {
+		if _, err := bcrypt.Cost([]byte(hash)); err != nil || name == "" {
+			return nil, fmt.Errorf("kafka.users_file: %s: the user %q has no bcrypt hash; "+
+				"make one with htpasswd -nB USER", u.path, name)
+		}
+	}
+	u.hashes, u.modTime, u.size = hashes, info.ModTime(), info.Size()
+	return hashes, nil
+}
+
+// check reports whether the password is that of the user. Where the file cannot be read, nobody is
+// let in.
+func (u *kafkaUsers) check(user, password string) bool {
+	hashes, err := u.current()
+	if err != nil {
+		u.warn(err)
+		return false
+	}
+	hash, known := hashes[user]
+	if !known {
+		hash = string(u.nobody)
+	}
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil && known
+}
+
+// kafkaTLS is how connections are encrypted; nil where they are not. The files are read for each
+// connection.
+func kafkaTLS(t config.KafkaTLS) (*tls.Config, error) {
+	if !t.Enabled() {
+		return nil, nil
+	}
+	load := func() (*tls.Config, error) {
+		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("kafka.tls: %w", err)
+		}
+		c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		if t.ClientCAFile == "" {
+			return c, nil
+		}
+		pem, err := os.ReadFile(t.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("kafka.tls: %w", err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("kafka.tls: " + t.ClientCAFile + ": no certificate is in it")
+		}
+		return c, nil
+	}
+	if _, err := load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return load() }}, nil
+}
