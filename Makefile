@@ -79,6 +79,13 @@ rewrite: ## write the golden files anew: read the diff before you commit it
 	$(GO) test $$(grep -rlE --include='*_test.go' '"rewrite"|cockroachdb/datadriven"' . | \
 		xargs -n 1 dirname | sort -u) -rewrite
 
+# kcat is a program that not every machine has.
+.PHONY: clients
+clients: ## read both tiers with kcat, which has to be installed
+	@command -v kcat >/dev/null || { echo "kcat is missing: apt-get install kcat"; exit 1; }
+	$(GO) vet -tags clients ./runtime/daemon
+	$(GO) test -tags clients -run Kcat -count 1 ./runtime/daemon
+
 demo: ## run the main job on real Kafka segments and check what became of every file
 	@$(GO) build -o bin/ ./cmd/tierd
 	@sh demo/demo.sh bin/tierd

@@ -29,7 +29,7 @@ func TestFranzGoReadsEverything(t *testing.T) {
 					if set == "magic0" && p.Topic == "codec-lz4" {
 						// Kafka wrote a wrong checksum into the frames of LZ4 before magic 1
 						// (KAFKA-3160), which this client does not accept from a broker
-						// either. librdkafka reads it: see clients.sh.
+						// either. librdkafka reads it: see `make clients`.
 						continue
 					}
 					topics = append(topics, p.Topic)

@@ -81,13 +81,17 @@ func Timestamp(r *kgo.Record) int64 {
 	return r.Timestamp.UnixMilli()
 }
 
-// sequence hashes records as testdata/kafka/README.md says.
-type sequence struct {
+// Sequence hashes records as testdata/kafka/README.md says. The zero Sequence is empty.
+type Sequence struct {
 	hash    hash.Hash
 	records int
 }
 
-func (s *sequence) add(r *kgo.Record) {
+// Add takes the next record; ms is its timestamp in milliseconds, -1 where it has none.
+func (s *Sequence) Add(offset, ms int64, key, value []byte, headers []kgo.RecordHeader) {
+	if s.hash == nil {
+		s.hash = sha256.New()
+	}
 	s.records++
 	var b []byte
 	some := func(p []byte) {
@@ -97,16 +101,24 @@ func (s *sequence) add(r *kgo.Record) {
 		}
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(p))), p...)
 	}
-	b = binary.BigEndian.AppendUint64(b, uint64(r.Offset))
-	b = binary.BigEndian.AppendUint64(b, uint64(Timestamp(r)))
-	some(r.Key)
-	some(r.Value)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(r.Headers)))
-	for _, h := range r.Headers {
+	b = binary.BigEndian.AppendUint64(b, uint64(offset))
+	b = binary.BigEndian.AppendUint64(b, uint64(ms))
+	some(key)
+	some(value)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(headers)))
+	for _, h := range headers {
 		some([]byte(h.Key))
 		some(h.Value)
 	}
 	_, _ = s.hash.Write(b) // a hash takes everything
+}
+
+// Digest is that of the records so far.
+func (s *Sequence) Digest() Digest {
+	if s.hash == nil {
+		s.hash = sha256.New()
+	}
+	return Digest{s.records, hex.EncodeToString(s.hash.Sum(nil))}
 }
 
 // Consume reads with the client until it has as many records as are wanted in all, and gives what
@@ -116,10 +128,10 @@ func Consume(t testing.TB, cl *kgo.Client, want map[tier.LogID]Digest) map[tier.
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	missing, got := 0, map[tier.LogID]*sequence{}
+	missing, got := 0, map[tier.LogID]*Sequence{}
 	for id, d := range want {
 		missing += d.Records
-		got[id] = &sequence{hash: sha256.New()}
+		got[id] = &Sequence{}
 	}
 	for missing > 0 {
 		fetches := cl.PollFetches(ctx)
@@ -131,13 +143,13 @@ func Consume(t testing.TB, cl *kgo.Client, want map[tier.LogID]Digest) map[tier.
 			if s == nil {
 				t.Fatalf("a record of %s/%d, which is not wanted", r.Topic, r.Partition)
 			}
-			s.add(r)
+			s.Add(r.Offset, Timestamp(r), r.Key, r.Value, r.Headers)
 			missing--
 		})
 	}
 	out := map[tier.LogID]Digest{}
 	for id, s := range got {
-		out[id] = Digest{s.records, hex.EncodeToString(s.hash.Sum(nil))}
+		out[id] = s.Digest()
 	}
 	return out
 }
