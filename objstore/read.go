@@ -2,7 +2,10 @@ package objstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -26,16 +29,45 @@ func (s *Store) ReadFile(ctx context.Context, k tier.ObjectKey, off int64, bufs 
 	if size == 0 {
 		return nil // stores refuse the empty range
 	}
-	r := tier.Range{Base: tier.Offset(off), Next: tier.Offset(off + size)}
-	at := 0 // in bufs[0]
-	return s.stream(ctx, key, r, func(got []byte) error {
-		for len(got) > 0 {
-			n := copy(bufs[0][at:], got)
-			got, at = got[n:], at+n
-			if at == len(bufs[0]) {
-				bufs, at = bufs[1:], 0
+	rc, err := s.bucket.GetRange(ctx, key, off, size)
+	if err != nil {
+		return s.missing(ctx, "get", key, err)
+	}
+	err = fill(rc, size, bufs)
+	closeErr := rc.Close()
+	switch {
+	case errors.Is(err, tier.ErrDamaged):
+		return fmt.Errorf("get %s: %w", key, err)
+	case err != nil || closeErr != nil:
+		return s.missing(ctx, "get", key, join(err, closeErr))
+	}
+	return nil
+}
+
+// fill reads the buffers full, want bytes in all, and sees that nothing follows.
+func fill(r io.Reader, want int64, bufs [][]byte) error {
+	done := int64(0)
+	var over [1]byte
+	for _, b := range append(slices.Clip(bufs), over[:]) {
+		for empty := 0; len(b) > 0; {
+			n, err := r.Read(b)
+			if b, done = b[n:], done+int64(n); n > 0 {
+				empty = 0
+			} else if empty++; empty > 100 {
+				return io.ErrNoProgress
+			}
+			switch {
+			case done > want:
+				return fmt.Errorf("the store gives more than the %d bytes asked for: %w", want,
+					tier.ErrDamaged)
+			case err == io.EOF && done < want:
+				return fmt.Errorf("the store gives %d of %d bytes: %w", done, want, tier.ErrDamaged)
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -222,6 +222,17 @@ func (x *Cache) readAt(ctx context.Context, o object, p []byte, off, least int64
 	return nil
 }
 
+// from gives what the chunk with the byte off has from there on, without a copy: nobody changes it.
+// Where nobody has the chunk it is read together with those behind it that cover [off, off+least).
+func (x *Cache) from(ctx context.Context, o object, off, least int64) ([]byte, error) {
+	n := off / o.chunk
+	data, err := x.get(ctx, o, n, (min(off+least, o.size)-1)/o.chunk)
+	if err != nil {
+		return nil, err
+	}
+	return data[off-n*o.chunk:], nil
+}
+
 // loaded is how many bytes from off on are in memory, without a gap.
 func (x *Cache) loaded(o object, off int64) int64 {
 	x.mu.Lock()

@@ -181,11 +181,8 @@ func (f *segfile) readBatches(v *view, p place, from tier.Offset, maxBytes int64
 		return Chunk{}, fmt.Errorf("log %s: %s: the batch at offset %d has %d bytes, more than %d: %w",
 			f.log, f.name, b.Base, b.Size, batchBytesMax, ErrIndivisible)
 	}
-	buf := make([]byte, min(max(f.ready(b.Position, maxBytes), b.Size), f.size-b.Position))
-	if n, err := f.at.ReadAt(buf, b.Position); n < len(buf) {
-		if err == io.EOF {
-			err = fmt.Errorf("it was cut: %w", tier.ErrChanged)
-		}
+	buf, err := f.window(&b, maxBytes)
+	if err != nil {
 		return Chunk{}, f.named(err)
 	}
 	chunk := Chunk{Base: b.Base, Next: from}
@@ -235,6 +232,31 @@ func (f *segfile) after(v *view, p place, from tier.Offset) tier.Offset {
 		return from // it is still being written
 	}
 	return min(p.Next, v.end)
+}
+
+// window gives the bytes from the batch on, up to maxBytes, and all of the batch. They may be those
+// of the cache, and are not changed.
+func (f *segfile) window(b *kbatch.Batch, maxBytes int64) ([]byte, error) {
+	n := min(max(f.ready(b.Position, maxBytes), b.Size), f.size-b.Position)
+	if f.file == nil {
+		// Most of a chunk is handed out as it is. A little of it would keep all of it in memory.
+		data, err := f.r.c.Cache.from(f.ctx, f.object, b.Position, batchMargin)
+		if err != nil {
+			return nil, err
+		}
+		if data = data[:min(n, int64(len(data)))]; int64(len(data)) >= max(b.Size, f.object.chunk/2) {
+			return data, nil
+		}
+	}
+	buf := make([]byte, n)
+	got, err := f.at.ReadAt(buf, b.Position)
+	switch {
+	case got == len(buf):
+		return buf, nil
+	case err == io.EOF:
+		return nil, fmt.Errorf("it was cut: %w", tier.ErrChanged)
+	}
+	return nil, err
 }
 
 // ready is how much of what is asked for costs no further request.
