@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// keyApiVersions is the request that clients begin with.
-const keyApiVersions int16 = 18
+// keyAPIVersions is the request that clients begin with.
+const keyAPIVersions int16 = 18
 
 // handler answers a decoded request. An error ends the connection without an answer.
 type handler func(c *conn, ctx context.Context, h header, req kmsg.Request) (*answer, error)
@@ -32,7 +32,7 @@ func answers() []api {
 		{key: 2, min: 1, max: 11, handle: handle((*conn).listOffsets)},
 		{key: 3, min: 0, max: 13, handle: handle((*conn).metadata)},
 		{key: 17, min: 1, max: 1, login: true, handle: handle((*conn).handshake)},
-		{key: keyApiVersions, min: 0, max: 5, login: true, handle: handle((*conn).apiVersions)},
+		{key: keyAPIVersions, min: 0, max: 5, login: true, handle: handle((*conn).apiVersions)},
 		{key: 23, min: 0, max: 4, handle: handle((*conn).leaderEpochs)},
 		{key: 32, min: 0, max: 4, handle: handle((*conn).describeConfigs)},
 		{key: 36, min: 0, max: 2, login: true, handle: handle((*conn).authenticate)},

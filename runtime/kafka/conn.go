@@ -160,7 +160,7 @@ func (c *conn) one(ctx context.Context, n int) error {
 	return nil
 }
 
-// write writes an answer piece by piece, each within its time.
+// write writes an answer.
 func (c *conn) write(a *answer) error {
 	total := 0
 	for _, p := range a.pieces {
@@ -168,40 +168,39 @@ func (c *conn) write(a *answer) error {
 	}
 	a.seen.Bytes = int64(total)
 	binary.BigEndian.PutUint32(c.size[:], uint32(total))
-	rest := net.Buffers{c.size[:]}
+	rest := append(net.Buffers{c.size[:]}, a.pieces...)
+	if _, ok := c.nc.(*tls.Conn); !ok {
+		return c.flush(rest)
+	}
+	// After a deadline nothing more can be written over TLS: each piece has its own.
+	for _, p := range rest {
+		for ; len(p) > 0; p = p[min(len(p), writePiece):] {
+			if err := c.flush(net.Buffers{p[:min(len(p), writePiece)]}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes all of rest. As long as the client takes a piece within its time, it goes on.
+func (c *conn) flush(rest net.Buffers) error {
 	limits := &c.s.cfg.Limits
-	flush := func() error {
+	for {
 		if err := c.nc.SetWriteDeadline(c.s.cfg.Now().Add(limits.Write)); err != nil {
 			return errClientLeft
 		}
-		if _, err := rest.WriteTo(c.nc); errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("the client did not take %d bytes within %v", writePiece,
-				limits.Write)
-		} else if err != nil {
+		n, err := rest.WriteTo(c.nc)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return errClientLeft
-		}
-		rest = rest[:0]
-		return nil
-	}
-	held := len(c.size)
-	for _, p := range a.pieces {
-		for len(p) > 0 {
-			n := min(len(p), writePiece-held)
-			rest = append(rest, p[:n])
-			held, p = held+n, p[n:]
-			if held < writePiece {
-				continue
-			}
-			if err := flush(); err != nil {
-				return err
-			}
-			held = 0
+		case n < writePiece:
+			return fmt.Errorf("the client took %d bytes within %v, less than %d", n, limits.Write,
+				writePiece)
 		}
 	}
-	if held > 0 {
-		return flush()
-	}
-	return nil
 }
 
 // answer decodes a request and answers it. An error ends the connection without an answer, as
@@ -217,7 +216,7 @@ func (c *conn) answer(ctx context.Context, frame []byte) (*answer, error) {
 		return nil, fmt.Errorf("a request of kind %d, which does not exist", h.key)
 	case !known:
 		return nil, fmt.Errorf("%s, which is not listed here", kmsg.NameForKey(h.key))
-	case h.key == keyApiVersions && !a.has(h.version):
+	case h.key == keyAPIVersions && !a.has(h.version):
 		// Version 0 is what every client understands (KIP-511).
 		return c.encode(h, c.s.versions(0, kerr.UnsupportedVersion.Code), false), nil
 	case !a.has(h.version):
@@ -264,7 +263,7 @@ func codeName(code int16) string {
 // since a client reads it before it knows the broker (KIP-511).
 func responseHeader(dst []byte, h header, flexible bool) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.correlation))
-	if flexible && h.key != keyApiVersions {
+	if flexible && h.key != keyAPIVersions {
 		dst = append(dst, 0)
 	}
 	return dst

@@ -18,8 +18,9 @@ type fetchEncoder struct {
 	dst      []byte // the piece being written
 }
 
-// encodeFetch writes the response after head. The bytes are those of resp.AppendTo.
-func encodeFetch(head []byte, resp *kmsg.FetchResponse) [][]byte {
+// encodeFetch writes the response after head, with the records of each topic and partition in
+// pieces. The bytes are those of resp.AppendTo, if the pieces together were its RecordBatches.
+func encodeFetch(head []byte, resp *kmsg.FetchResponse, records [][][][]byte) [][]byte {
 	e := &fetchEncoder{version: resp.Version, flexible: resp.IsFlexible(), dst: head}
 	e.i32(resp.ThrottleMillis)
 	if e.version >= 7 {
@@ -36,7 +37,7 @@ func encodeFetch(head []byte, resp *kmsg.FetchResponse) [][]byte {
 		}
 		e.length(len(t.Partitions))
 		for j := range t.Partitions {
-			e.partition(&t.Partitions[j])
+			e.partition(&t.Partitions[j], records[i][j])
 		}
 		e.noTags()
 	}
@@ -44,7 +45,7 @@ func encodeFetch(head []byte, resp *kmsg.FetchResponse) [][]byte {
 	return append(e.pieces, e.dst)
 }
 
-func (e *fetchEncoder) partition(p *kmsg.FetchResponseTopicPartition) {
+func (e *fetchEncoder) partition(p *kmsg.FetchResponseTopicPartition, records [][]byte) {
 	e.i32(p.Partition)
 	e.i16(p.ErrorCode)
 	e.i64(p.HighWatermark)
@@ -65,11 +66,17 @@ func (e *fetchEncoder) partition(p *kmsg.FetchResponseTopicPartition) {
 	if e.version >= 11 {
 		e.i32(p.PreferredReadReplica)
 	}
-	e.length(len(p.RecordBatches))
-	if len(p.RecordBatches) < copyBelow {
-		e.dst = append(e.dst, p.RecordBatches...)
-	} else {
-		e.pieces = append(e.pieces, e.dst, p.RecordBatches)
+	size := 0
+	for _, r := range records {
+		size += len(r)
+	}
+	e.length(size)
+	for _, r := range records {
+		if len(r) < copyBelow {
+			e.dst = append(e.dst, r...)
+			continue
+		}
+		e.pieces = append(e.pieces, e.dst, r)
 		e.dst = make([]byte, 0, 256)
 	}
 	switch d := &p.DivergingEpoch; {

@@ -37,7 +37,7 @@ func (c *conn) fetch(ctx context.Context, h header, req *kmsg.FetchRequest) (*an
 		left := deadline.Sub(c.s.cfg.Now())
 		if g.urgent || g.bytes >= int64(req.MinBytes) || left <= 0 {
 			a := &answer{release: g.release, seen: c.seen(h, g.code)}
-			a.pieces = encodeFetch(responseHeader(nil, h, resp.IsFlexible()), resp)
+			a.pieces = encodeFetch(responseHeader(nil, h, resp.IsFlexible()), resp, g.records)
 			a.seen.Records, a.seen.Err = g.bytes, g.failed.err
 			return a, nil
 		}
@@ -50,10 +50,12 @@ func (c *conn) fetch(ctx context.Context, h header, req *kmsg.FetchRequest) (*an
 
 // gathered is what one pass over the partitions of a request found.
 type gathered struct {
-	c       *conn
-	want    int64 // bytes that the answer may have
-	holds   int64 // bytes taken from the pool
-	bytes   int64 // of records
+	c     *conn
+	want  int64 // bytes that the answer may have
+	holds int64 // bytes taken from the pool
+	bytes int64 // of records
+	// records are what is sent, in pieces: by topic and partition, as in the request.
+	records [][][][]byte
 	code    int16 // the first one that is not 0
 	failed  first
 	urgent  bool // there is something that the client should know at once
@@ -75,6 +77,7 @@ func (c *conn) gather(ctx context.Context, h header, req *kmsg.FetchRequest,
 	g := &gathered{c: c, version: h.version, commit: req.IsolationLevel == readCommitted}
 	g.want, g.holds = c.s.fetches.take(min(int64(max(req.MaxBytes, 0)), int64(limits.FetchBytesMax)))
 	resp.Topics = make([]kmsg.FetchResponseTopic, 0, len(req.Topics))
+	g.records = make([][][][]byte, len(req.Topics))
 	for i := range req.Topics {
 		t := &req.Topics[i]
 		out := kmsg.NewFetchResponseTopic()
@@ -88,19 +91,18 @@ func (c *conn) gather(ctx context.Context, h header, req *kmsg.FetchRequest,
 			}
 		}
 		out.Partitions = make([]kmsg.FetchResponseTopicPartition, 0, len(t.Partitions))
+		g.records[i] = make([][][]byte, len(t.Partitions))
 		for j := range t.Partitions {
 			p := kmsg.NewFetchResponseTopicPartition()
 			p.Partition, p.HighWatermark, p.ErrorCode = t.Partitions[j].Partition, -1, code
 			if code == 0 {
 				id := logID(name, p.Partition)
-				if err := g.partition(ctx, id, &t.Partitions[j], &p); err != nil {
+				pieces, err := g.partition(ctx, id, &t.Partitions[j], &p)
+				if g.records[i][j] = pieces; err != nil {
 					p = kmsg.NewFetchResponseTopicPartition()
 					p.Partition, p.HighWatermark = t.Partitions[j].Partition, -1
 					p.ErrorCode = g.failed.code(id, err)
 				}
-			}
-			if p.RecordBatches == nil {
-				p.RecordBatches = []byte{} // null is not what older clients expect
 			}
 			if p.ErrorCode != 0 {
 				g.urgent = true
@@ -115,61 +117,75 @@ func (c *conn) gather(ctx context.Context, h header, req *kmsg.FetchRequest,
 	return g
 }
 
-// partition fills in one partition.
+// partition fills in one partition, and gives its records.
 func (g *gathered) partition(ctx context.Context, id tier.LogID,
-	req *kmsg.FetchRequestTopicPartition, out *kmsg.FetchResponseTopicPartition) error {
-	logs := g.c.s.cfg.Logs
-	r, ok := logs.Bounds(id)
+	req *kmsg.FetchRequestTopicPartition, out *kmsg.FetchResponseTopicPartition) ([][]byte, error) {
+	r, ok := g.c.s.cfg.Logs.Bounds(id)
 	if !ok {
-		return ErrUnknownLog
+		return nil, ErrUnknownLog
 	}
 	if req.LastFetchedEpoch >= 0 {
 		epoch, end, err := g.c.epochEnd(ctx, id, tier.LeaderEpoch(req.LastFetchedEpoch))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if end < tier.Offset(req.FetchOffset) || epoch != tier.LeaderEpoch(req.LastFetchedEpoch) {
 			out.DivergingEpoch.Epoch, out.DivergingEpoch.EndOffset = int32(epoch), int64(end)
 			out.HighWatermark, out.LogStartOffset = int64(r.Next), int64(r.Base)
 			g.urgent = true
-			return nil
+			return nil, nil
 		}
 	}
 	from := tier.Offset(req.FetchOffset)
 	if from < r.Base || from > r.Next {
-		return &OutOfRange{r}
+		return nil, &OutOfRange{r}
 	}
 	out.HighWatermark, out.LogStartOffset = int64(r.Next), int64(r.Base)
 	limit := r.Next
 	if g.commit {
 		stable, err := g.stable(ctx, id, r)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		out.LastStableOffset, limit = int64(stable), stable
 		out.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
 	}
 	room := min(g.want-g.bytes, int64(max(req.PartitionMaxBytes, 0)))
 	if g.bytes > 0 && room <= 0 || from >= limit {
-		return nil
+		return nil, nil
 	}
-	chunk, err := g.read(ctx, id, from, limit, max(room, 1))
-	if err != nil {
-		return err
+	return g.fill(ctx, id, tier.Range{Base: from, Next: limit}, room, out)
+}
+
+// moreBytes is how much room there must be left to read on after a first read.
+const moreBytes = 256 << 10
+
+// fill reads from the beginning of r until there is no more room, or no more to read.
+func (g *gathered) fill(ctx context.Context, id tier.LogID, r tier.Range, room int64,
+	out *kmsg.FetchResponseTopicPartition) (pieces [][]byte, err error) {
+	next, sum := r.Base, int64(0)
+	for next < r.Next && (len(pieces) == 0 || room-sum >= moreBytes) {
+		chunk, err := g.read(ctx, id, next, r.Next, max(room-sum, 1))
+		if err != nil && len(pieces) == 0 {
+			return nil, err
+		}
+		n := int64(len(chunk.Batches))
+		if err != nil || n == 0 || !g.count(n, room-sum) {
+			break // what was wrong is told when its turn comes
+		}
+		if g.version < zstdVersion && hasZstd(chunk.Batches) {
+			g.bytes -= n
+			if len(pieces) == 0 {
+				out.ErrorCode = kerr.UnsupportedCompressionType.Code
+			}
+			break
+		}
+		pieces, sum, next = append(pieces, chunk.Batches), sum+n, chunk.Next
 	}
-	if !g.count(int64(len(chunk.Batches)), room) {
-		return nil
+	if g.commit && len(pieces) > 0 {
+		err = g.aborted(ctx, id, tier.Range{Base: r.Base, Next: next}, out)
 	}
-	if g.version < zstdVersion && hasZstd(chunk.Batches) {
-		g.bytes -= int64(len(chunk.Batches))
-		out.ErrorCode = kerr.UnsupportedCompressionType.Code
-		return nil
-	}
-	out.RecordBatches = chunk.Batches
-	if g.commit && len(chunk.Batches) > 0 {
-		return g.aborted(ctx, id, tier.Range{Base: from, Next: chunk.Next}, out)
-	}
-	return nil
+	return pieces, err
 }
 
 // stable gives the last stable offset, within what can be read.

@@ -158,7 +158,9 @@ func FuzzEncodeFetch(f *testing.F) {
 		resp := kmsg.NewPtrFetchResponse()
 		resp.Version = 4 + version&0x7fff%15
 		resp.ThrottleMillis, resp.SessionID = n, n
+		var records [][][][]byte
 		for i := range 1 + size&3 {
+			records = append(records, nil)
 			topic := kmsg.NewFetchResponseTopic()
 			topic.Topic, topic.TopicID[3] = "orders", byte(i)
 			for range i {
@@ -166,6 +168,8 @@ func FuzzEncodeFetch(f *testing.F) {
 				p.Partition, p.ErrorCode, p.HighWatermark = n, int16(n), o
 				p.LastStableOffset, p.LogStartOffset, p.PreferredReadReplica = o+1, o+2, n
 				p.RecordBatches = bytes.Repeat([]byte{byte(n)}, size&0x3fff)
+				at := len(p.RecordBatches) / (1 + aborted&3)
+				records[i] = append(records[i], [][]byte{p.RecordBatches[:at], p.RecordBatches[at:]})
 				for range aborted & 7 {
 					a := kmsg.NewFetchResponseTopicPartitionAbortedTransaction()
 					a.ProducerID, a.FirstOffset = o, o+5
@@ -178,7 +182,7 @@ func FuzzEncodeFetch(f *testing.F) {
 			}
 			resp.Topics = append(resp.Topics, topic)
 		}
-		got := bytes.Join(kafka.EncodeFetch([]byte("head"), resp), nil)
+		got := bytes.Join(kafka.EncodeFetch([]byte("head"), resp, records), nil)
 		if want := resp.AppendTo([]byte("head")); !bytes.Equal(got, want) {
 			t.Fatalf("v%d: %d bytes, want %d\n% x\n% x", resp.Version, len(got), len(want), got,
 				want)

@@ -328,8 +328,10 @@ func TestHoles(t *testing.T) {
 	e := start(t, config(logs))
 	w := dial(t, e)
 	p := only(t, ask[*kmsg.FetchResponse](w, 12, from(10)))
-	if len(p.RecordBatches) != 61 || binary.BigEndian.Uint64(p.RecordBatches) != 50 {
-		t.Errorf("within a hole: %d bytes, want the batch at 50", len(p.RecordBatches))
+	if len(p.RecordBatches) != 2*61 || binary.BigEndian.Uint64(p.RecordBatches) != 50 ||
+		binary.BigEndian.Uint64(p.RecordBatches[61:]) != 60 {
+		t.Errorf("within a hole: %d bytes, want the batch at 50 and the way to the end",
+			len(p.RecordBatches))
 	}
 	// At the end there is no batch to go on with: one without records says where the hole ends.
 	p = only(t, ask[*kmsg.FetchResponse](w, 12, from(65)))
@@ -636,4 +638,44 @@ func TestProduceWithoutAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ended()
+}
+
+// stingy gives one batch at a time, and an error from an offset on.
+type stingy struct {
+	*memLogs
+	bad tier.Offset
+}
+
+func (s stingy) Read(ctx context.Context, id tier.LogID, from tier.Offset, _ int) (kafka.Chunk,
+	error) {
+	if from >= s.bad {
+		return kafka.Chunk{}, fmt.Errorf("get x: %w", tier.ErrDamaged)
+	}
+	return s.memLogs.Read(ctx, id, from, 1)
+}
+
+// TestFetchReadsOn fills an answer by several reads. What is wrong behind the first of them is told
+// by the next answer.
+func TestFetchReadsOn(t *testing.T) {
+	t.Parallel()
+	logs := batches(t, 4, 100<<10)
+	cfg := config(logs)
+	cfg.Logs = stingy{logs, 30}
+	w := dial(t, start(t, cfg))
+	for _, c := range []struct {
+		most    int32
+		batches int
+	}{{1 << 20, 3}, {400 << 10, 2}, {200 << 10, 1}} {
+		req := from(0)
+		req.MaxBytes = c.most
+		p := only(t, ask[*kmsg.FetchResponse](w, 12, req))
+		if len(p.RecordBatches) != c.batches*100<<10 || p.ErrorCode != 0 {
+			t.Errorf("up to %d: %d bytes, code %d, want %d batches", c.most, len(p.RecordBatches),
+				p.ErrorCode, c.batches)
+		}
+	}
+	if p := only(t, ask[*kmsg.FetchResponse](w, 12, from(30))); p.ErrorCode !=
+		kerr.CorruptMessage.Code {
+		t.Errorf("where it is wrong: code %d", p.ErrorCode)
+	}
 }
