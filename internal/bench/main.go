@@ -42,7 +42,7 @@ func groups() []group {
 	for _, s := range copySources {
 		all = append(all, group{"restore-" + s.name, s.restoreRows})
 	}
-	all = append(all, group{"memory", memoryRows})
+	all = append(all, group{"memory", memoryRows}, group{"endpoint", endpointRows})
 	for _, s := range subjects {
 		all = append(all, group{s.name, s.rows})
 	}
@@ -82,8 +82,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	asJSON := flags.Bool("json", false, "print JSON instead of a table")
 	rounds := flags.Int("rounds", 5, "how often what is compared is measured by turns")
 	only := flags.String("only", "", "measure these parts, separated by commas, and not all")
+	files := flags.String("files", "", "serve this directory by HTTP, and do nothing else")
+	listen := flags.String("listen", "", "where to serve it")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *files != "" {
+		return serveFiles(ctx, *files, *listen)
 	}
 	chosen, err := choose(*only)
 	if err != nil {
