@@ -70,6 +70,9 @@ func (c *checkCmd) Run(a *app) error {
 	if err := web.Validate(cfg.HTTP.WebConfig); err != nil {
 		return usagef("http.web_config: %s: %v", cfg.HTTP.WebConfig, err)
 	}
+	if err := daemon.CheckKafka(cfg.Kafka); err != nil {
+		return usagef("%v", err)
+	}
 	out := checked{Config: a.cli.Config, Sources: len(cfg.Sources), PolicyDigest: policies.Digest(),
 		Plugins: len(cfg.Plugins)}
 	for _, w := range cfg.Warnings {

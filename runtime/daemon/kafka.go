@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/kafka"
 )
 
@@ -61,6 +62,17 @@ func (d *Daemon) openKafka() (*kafkaEndpoint, error) {
 	}
 	e.server = kafka.New(cfg)
 	return e, nil
+}
+
+// CheckKafka reads the files that the endpoint's configuration names, and does nothing else.
+func CheckKafka(c config.Kafka) error {
+	if c.UsersFile != "" {
+		if _, err := openKafkaUsers(c.UsersFile, func(error) {}); err != nil {
+			return err
+		}
+	}
+	_, err := kafkaTLS(c.TLS)
+	return err
 }
 
 // close gives the address back. It may be called twice, and on nil.
