@@ -16,7 +16,9 @@ func asked(t *testing.T, e *Engine, now tier.Time, out []Effect) map[tier.LogID]
 		if !ok {
 			t.Fatalf("%T%+v", out[0], out[0])
 		}
-		counts[f.Log]++
+		if counts[f.Log]++; counts[f.Log] > 2 {
+			t.Fatalf("%s is asked about again and again", f.Log)
+		}
 		out = append(out[1:], e.Step(now, Finished{ID: f.ID, Result: Deleted{Kept: &Kept{
 			Segment: f.Segments[0].Segment,
 			Reasons: []tier.Reason{{Code: tier.CodeDenied, Text: "held"}}}}})...)
@@ -113,4 +115,38 @@ func TestAnAnswerOfBeforeIsNotRemembered(t *testing.T) {
 	r.none()
 	r.step(Reconsidered{Logs: []tier.LogID{orders}})
 	r.deleted()
+}
+
+// TestDeniedRemovals: a removal that was denied is asked about again when policies change, and else
+// after the slow period; not whenever a fact does.
+func TestDeniedRemovals(t *testing.T) {
+	t.Parallel()
+	of := func(generation uint64) Settings {
+		return settings(func(s *Settings, _ *tier.Table) { s.Removers, s.Generation = 1, generation })
+	}
+	r := start(t, of(1))
+	r.seen(seg(10), tail(20))
+	f := take[Open](r)
+	r.step(Finished{ID: f.ID, Result: Opened{State: tier.LogState{Log: orders, Source: "wal",
+		Layout: tier.LayoutPlain, Epoch: 1, Copied: 10, LogStart: 10, Next: 1},
+		Table: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}}})
+	r.e.log(orders).addRemote(tier.Remote{Range: seg(0).Range, Epoch: 1})
+	r.copied(1, 20)
+	no := func() {
+		t.Helper()
+		f := take[Remove](r)
+		r.step(Finished{ID: f.ID, Result: Removed{Kept: []KeptRemote{{Range: f.Copies[0].Range,
+			Reasons: []tier.Reason{{Code: tier.CodeDenied}}}}}})
+		r.none()
+	}
+	r.step(Tick{})
+	no()
+	r.step(Reconfigured{Settings: of(1)}) // as when a fact changes
+	r.step(Reconsidered{Logs: []tier.LogID{orders}})
+	r.after(299 * time.Second)
+	r.none()
+	r.step(Reconfigured{Settings: of(2)})
+	no()
+	r.after(300 * time.Second)
+	no()
 }

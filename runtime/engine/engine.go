@@ -111,6 +111,9 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 		e.started = true
 		e.evaluateAll()
 	case Reconfigured:
+		if ev.Settings.Generation != e.settings.Generation {
+			e.askRemovalsAgain()
+		}
 		e.settings = ev.Settings
 		e.selectAt, e.selectFailures = 0, 0
 		e.forgetAdvice()
@@ -323,6 +326,14 @@ func (e *Engine) evaluateTable(name string) {
 	for _, l := range e.table(name).logs {
 		l.reconsider()
 		e.evaluate(l)
+	}
+}
+
+// askRemovalsAgain forgets which removals were denied: other policies may be in force. Where facts
+// alone changed they wait for the slow period, since there may be many of one log.
+func (e *Engine) askRemovalsAgain() {
+	for _, l := range e.order {
+		clear(l.denied)
 	}
 }
 
