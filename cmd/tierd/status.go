@@ -63,6 +63,9 @@ func statusHead(p *page, s *api.Status) {
 	}
 	p.line("tierd %s, %s; generation %d of %s; ledger %s", s.Version, where, s.Generation.Number,
 		s.Generation.Config, s.LedgerID)
+	for _, x := range s.Generation.Plugins {
+		p.line("plugin %s, sha256 %.12s", x.Name, x.SHA256)
+	}
 	if e := s.Generation.Error; e != nil {
 		p.alarm("! the last reload was refused: %s", *e)
 	}

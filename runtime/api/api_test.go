@@ -105,7 +105,8 @@ func fullStatus() *api.Status {
 		Version: "v1.2.3", LedgerID: "5f0c", Running: true, Ready: true, Now: at(1),
 		StartedAt: at(0), Kafka: ptr("127.0.0.1:9192"),
 		Generation: api.Generation{Number: 2, Config: "/etc/tierd/tierd.yaml", LoadedAt: at(0),
-			PolicyDigest: "ab12", Error: ptr("tierd.yaml:3:1: unknown key \"inteval\"")},
+			PolicyDigest: "ab12", Plugins: []api.Plugin{{Name: "hot-first", SHA256: "ef78"}},
+			Error: ptr("tierd.yaml:3:1: unknown key \"inteval\"")},
 		Reasons: []api.Reason{
 			api.ReasonOf(tier.Reason{Code: tier.CodePaused, Text: "a & b <c>"}, true)},
 		Sources: []api.Source{

@@ -105,8 +105,16 @@ type Generation struct {
 	Config       string `json:"config"` // path of the file
 	LoadedAt     Time   `json:"loaded_at"`
 	PolicyDigest string `json:"policy_digest"` // of policies and data, hexadecimal
+	// Plugins are those in force, in the order in which they are asked.
+	Plugins List[Plugin] `json:"plugins"`
 	// Error is why the last reload was refused; null where it was not.
 	Error *string `json:"error"`
+}
+
+// Plugin is a plugin in force.
+type Plugin struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of its file, hexadecimal
 }
 
 // Source is a configured directory of logs.

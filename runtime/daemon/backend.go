@@ -37,7 +37,7 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 		Ready: d.ready.Load() && !d.stopping.Load(), Now: api.Time(d.now()),
 		Generation: api.Generation{Number: g.number, Config: g.config.Path,
 			LoadedAt: api.Time(tier.TimeOf(g.loadedAt)), PolicyDigest: g.policies.Digest(),
-			Error: d.reload.Load()},
+			Plugins: g.pluginsInForce(), Error: d.reload.Load()},
 		Reasons: []api.Reason{}, Sources: d.sourceStatus(), Tables: []api.Table{}, Logs: []api.Log{},
 	}
 	if d.running {

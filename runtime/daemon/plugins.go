@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tierd/tierd/runtime/advice"
+	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/plugin"
@@ -211,6 +212,14 @@ func (s *selector) ask(ctx context.Context, f engine.Select) engine.Result {
 	case <-timer.C:
 		return failed("plugin %s did not answer within %s", s.running(), s.patience)
 	}
+}
+
+// pluginsInForce are the plugins of the generation, for people.
+func (g *generation) pluginsInForce() (out []api.Plugin) {
+	for _, p := range g.config.Plugins {
+		out = append(out, api.Plugin{Name: p.Name, SHA256: p.SHA256})
+	}
+	return out
 }
 
 func (s *selector) names() (out []string) {
