@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz crash bench lint opa plugins rewrite check check-rest demo interop
+.PHONY: help build test race fuzz sim crash bench lint opa plugins rewrite check check-rest demo interop
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,12 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
 		done; \
 	done
+
+HISTORIES ?= 1000
+
+sim: ## let chance write HISTORIES (1000) histories of each of ten kinds, and judge every step
+	$(GO) test ./sim -run '^TestAny(History|Lineage)$$' -count 1 -timeout 30m \
+		-rapid.checks=$(HISTORIES)
 
 KILLS ?= 200
 
@@ -105,6 +111,7 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) opa
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=3s
+	$(MAKE) sim
 	$(MAKE) crash
 	$(MAKE) demo
 	git diff --exit-code

@@ -54,7 +54,8 @@
 //	          n u, n positions u: unpublished | n u, n counts u: checkpoints |
 //	          n u, n times {range | SHA-256, 32 bytes | at i}: accepted losses |
 //	          n u, n times {start i | at i | cause text}: moves of the log start |
-//	          n u, n times {position u | offset i}: clips
+//	          n u, n times {position u | offset i}: clips |
+//	          1 u8 if tierd deleted its last local segment, else nothing
 //	copy      attempt id, 16 bytes | epoch u | range | (copied offset then - range.next) i |
 //	          verified u8 (0 no, 1 size, 2 sample, 3 full) | mtime i | finished at i |
 //	          largest record time i | batches i | (last next - range.next) i |

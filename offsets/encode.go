@@ -107,6 +107,9 @@ func (h *header) encode() []byte {
 		b = binary.AppendUvarint(b, uint64(c.Position))
 		b = binary.AppendVarint(b, int64(c.Offset))
 	}
+	if s.Emptied {
+		b = append(b, 1)
+	}
 	return b
 }
 
@@ -149,6 +152,10 @@ func decodeHeader(number uint64, body []byte, words map[string]string) (*header,
 	for range d.count() {
 		s.Clips = append(s.Clips, tier.Clip{Position: tier.Position(d.uint()),
 			Offset: tier.Offset(d.int())})
+	}
+	if !d.bad && len(d.b) > 0 {
+		s.Emptied, d.bad = d.b[0] == 1, d.b[0] != 1
+		d.b = d.b[1:]
 	}
 	return h, d.end()
 }
@@ -222,8 +229,9 @@ func decodeRemote(pos tier.Position, body []byte) (tier.Remote, error) {
 			r.Log = f.Stat
 		}
 	}
+	r.Last = tier.NoLeaderEpoch
 	for range d.count() {
-		d.int32()
+		r.Last = tier.LeaderEpoch(d.int32())
 		d.int()
 	}
 	return r, d.end()

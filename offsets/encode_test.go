@@ -44,6 +44,9 @@ func TestRoundTrip(t *testing.T) {
 		for i := range h.state.Accepted {
 			h.state.Accepted[i].Log = h.state.Log
 		}
+		for i := range h.state.Clips {
+			h.state.Clips[i].At = 0 // stands in the mark
+		}
 		gotHeader, err := decodeHeader(7, h.encode(), map[string]string{})
 		equal(t, &h, gotHeader, err)
 

@@ -65,13 +65,7 @@ func union(ranges []tier.Range) tier.RangeSet {
 // clip is what of r counts in a fact at the position: nothing of what the source has written anew
 // since.
 func (h *header) clip(pos tier.Position, r tier.Range) tier.Range {
-	for _, c := range h.state.Clips {
-		if pos < c.Position {
-			r.Next = min(r.Next, c.Offset) // the lowest one: clips ascend in both
-			break
-		}
-	}
-	return r
+	return tier.Clipped(h.state.Clips, pos, r)
 }
 
 // lastClip is the position of the newest clip plus one; 0 if there is none.
@@ -82,9 +76,10 @@ func (h *header) lastClip() tier.Position {
 	return 0
 }
 
-// outOfLog reports whether a copy of the range is no part of the log any more.
-func (h *header) outOfLog(epoch tier.TierEpoch, r tier.Range) bool {
-	return epoch < h.state.Fresh || r.Next <= h.state.LogStart
+// outOfLog reports whether a copy at the position is no part of the log any more.
+func (h *header) outOfLog(pos tier.Position, epoch tier.TierEpoch, r tier.Range) bool {
+	r = h.clip(pos, r)
+	return epoch < h.state.Fresh || r.Next <= h.state.LogStart || r.Empty()
 }
 
 // putMark hands out a position for a mark, which is to be published.

@@ -351,7 +351,7 @@ func readLog(r Reader, h *header) ([]tier.Remote, []tier.Attempt, error) {
 	err := scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
 		c, err := decodeRemote(pos, body)
 		copies = append(copies, c)
-		if h.outOfLog(c.Epoch, c.Range) {
+		if h.outOfLog(pos, c.Epoch, c.Range) {
 			gone++
 		}
 		return err

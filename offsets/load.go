@@ -110,7 +110,12 @@ func (l *loader) fact(k kind, key, body []byte) error {
 			l.last.state.Holes = append(l.last.state.Holes, hole.Hole)
 		}
 	case kindMark:
-		_, err := decodeMark(body)
+		m, err := decodeMark(body)
+		for i := range l.last.state.Clips {
+			if c := &l.last.state.Clips[i]; m.mark == markClip && c.Position == pos {
+				c.At = m.at // it is written once, in the mark
+			}
+		}
 		return err
 	}
 	return nil

@@ -96,15 +96,16 @@ type surveyed struct {
 func (h *header) survey(g *group, before tier.Offset) (surveyed, error) {
 	out := surveyed{lowest: math.MaxInt64}
 	err := g.eachCopy(h, func(r tier.Remote) {
-		out.lowest = min(out.lowest, r.Next)
+		in := h.clip(r.Position, r.Range)
+		out.lowest = min(out.lowest, in.Next)
 		if r.Epoch >= h.state.Fresh {
-			out.proof = append(out.proof, h.clip(r.Position, r.Range))
-			if before < r.Next && r.Next <= h.state.LogStart {
+			out.proof = append(out.proof, in)
+			if !in.Empty() && before < in.Next && in.Next <= h.state.LogStart {
 				out.segments++
 				out.bytes += r.Bytes
 			}
 		}
-		if h.outOfLog(r.Epoch, r.Range) {
+		if h.outOfLog(r.Position, r.Epoch, r.Range) {
 			out.gone++
 		}
 	})
@@ -129,7 +130,7 @@ func removeCopy(g *group, old *header, r tier.CopyRemoved) (draft, error) {
 	if err != nil {
 		return draft{}, named(key, err)
 	}
-	gone := old.outOfLog(c.Epoch, c.Content.Range)
+	gone := old.outOfLog(r.Position, c.Epoch, c.Content.Range)
 	if !gone && !table.Leaves() {
 		return draft{}, refuse("log %s: the copy of %s at position %d is part of the log, which "+
 			"starts at %d", r.Log, c.Content.Range, r.Position, old.state.LogStart)
@@ -162,7 +163,7 @@ func clearTombstone(g *group, old *header, r tier.TombstoneCleared) (draft, erro
 
 // diverge ends all that was copied at the offset from which on the source has written anew. What
 // lies above, expired ranges included, is no proof of what the source has there now.
-func diverge(old *header, r tier.Diverged) (draft, error) {
+func diverge(g *group, old *header, r tier.Diverged) (draft, error) {
 	s := &old.state
 	end := s.Copied
 	if n := len(old.ahead); n > 0 {
@@ -189,7 +190,12 @@ func diverge(old *header, r tier.Diverged) (draft, error) {
 	h.state.Clips = slices.DeleteFunc(slices.Clone(s.Clips), func(c tier.Clip) bool {
 		return c.Offset >= r.Offset
 	})
-	h.state.Clips = append(h.state.Clips, tier.Clip{Position: pos, Offset: r.Offset})
+	h.state.Clips = append(h.state.Clips, tier.Clip{Position: pos, Offset: r.Offset, At: r.At})
+	found, err := h.survey(g, s.LogStart)
+	if err != nil {
+		return draft{}, err
+	}
+	h.gone = found.gone // what lies wholly beyond the clip has left the log
 	return draft{position: pos, log: &h, puts: []entry{put}}, nil
 }
 

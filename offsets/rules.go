@@ -92,7 +92,7 @@ func decide(g *group, r tier.Record) (draft, error) {
 	case tier.TombstoneCleared:
 		return clearTombstone(g, old, r)
 	case tier.Diverged:
-		return diverge(old, r)
+		return diverge(g, old, r)
 	default:
 		return draft{}, refuse("the ledger has no rule for %T", r)
 	}
@@ -115,7 +115,7 @@ func openLog(g *group, r tier.LogOpened) (draft, error) {
 			return draft{}, refuse("log %s is known as incarnation %q, this is %q", r.Log,
 				old.state.Incarnation, r.Incarnation)
 		}
-		return draft{}, nil
+		return moveLog(old, r)
 	}
 	if r.Start < 0 {
 		return draft{}, refuse("log %s: the start %d is below 0", r.Log, r.Start)
@@ -142,6 +142,21 @@ func openLog(g *group, r tier.LogOpened) (draft, error) {
 		d.log.state.Fresh = r.Epoch // nothing is copied in this epoch
 	}
 	return d, nil
+}
+
+// moveLog takes over the source in which a known log is seen. Where nothing in it says that it is
+// the same log, another source may have another of that name.
+func moveLog(old *header, r tier.LogOpened) (draft, error) {
+	switch {
+	case old.state.Source == r.Source:
+		return draft{}, nil
+	case r.Incarnation == "":
+		return draft{}, refuse("log %s is known in the source %q, and nothing tells that it is the one "+
+			"in %q", r.Log, old.state.Source, r.Source)
+	}
+	h := *old
+	h.state.Source = r.Source
+	return draft{log: &h}, nil
 }
 
 // tableOf returns the state of the log's table, which is there if the log is.
@@ -190,6 +205,7 @@ func startCopy(g *group, old *header, r tier.CopyStarted) (draft, error) {
 		return draft{}, refuse("log %s: attempt %s is known already", r.Log, a.ID)
 	}
 	h := *old
+	h.state.Emptied = false
 	a.Position = h.takePosition()
 	return draft{position: a.Position, log: &h, underWay: 1, puts: []entry{
 		{factKey(kindAttempt, h.number, a.Position), encodeAttempt(&a)},
@@ -230,7 +246,7 @@ func finishCopy(g *group, old *header, r tier.CopyFinished) (draft, error) {
 	}
 	h := *old
 	h.copies++
-	if h.outOfLog(c.Epoch, c.Content.Range) {
+	if h.outOfLog(c.Position, c.Epoch, c.Content.Range) {
 		h.gone++
 	}
 	h.cover(h.clip(c.Position, c.Content.Range))
@@ -384,6 +400,11 @@ func deleteLocal(g *group, old *header, r tier.LocalDeleted) (draft, error) {
 		return draft{}, err
 	}
 	d := draft{}
+	if old.state.Emptied != r.Emptied {
+		h := *old
+		h.state.Emptied = r.Emptied
+		d.log = &h
+	}
 	tiers := table.State == tier.Enabled && old.state.Epoch == table.Epoch
 	if tiers && !old.covers(r.Range) {
 		d.alarm = fmt.Errorf("log %s: local segment %s was deleted, but of it only what lies in "+

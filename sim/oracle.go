@@ -67,6 +67,7 @@ type Oracle struct {
 	starts     map[tier.LogID]tier.Offset    // the log start that was seen last
 	fresh      map[tier.LogID]tier.TierEpoch // for started
 	epochs     map[tier.LogID]tier.TierEpoch // for monotone
+	clipped    map[tier.LogID]tier.Position  // likewise: one past the last clip that was seen
 	strays     []string
 	onRecord   map[tier.AttemptID]bool // attempts that ever were
 	served     map[tier.AttemptID]bool // whose copies were ever part of their log
@@ -85,6 +86,10 @@ type logRecord struct {
 	id       tier.LogID
 	segments []*segmentRecord // ascending by base
 	opened   bool             // the ledger was seen to have it
+	dead     []*segmentRecord // as they were when a new leader cut them off
+	cutAt    tier.Offset      // the lowest offset that ever was cut off; the highest there is if none
+	lineage  []tier.EpochStart
+	end      tier.Offset // of the owner's log, where it has a lineage
 }
 
 // segmentRecord is one segment as its owner wrote it.
@@ -121,7 +126,7 @@ func (w *World) Observe() *Oracle {
 		onRecord: map[tier.AttemptID]bool{}, served: map[tier.AttemptID]bool{},
 		objections: map[uint64]string{},
 		starts:     map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
-		epochs: map[tier.LogID]tier.TierEpoch{}}
+		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}
 	return w.oracle
 }
 
@@ -144,7 +149,7 @@ func (o *Oracle) record(id tier.LogID) *logRecord {
 		return l.id.Compare(id)
 	})
 	if !found {
-		o.logs = slices.Insert(o.logs, i, &logRecord{id: id})
+		o.logs = slices.Insert(o.logs, i, &logRecord{id: id, cutAt: math.MaxInt64})
 	}
 	return o.logs[i]
 }
@@ -178,17 +183,24 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 		s.removed = false
 	}
 	data = bytes.Clone(data)
+	at := o.w.Now // what is put back is as old as it ever was
+	for _, other := range append(slices.Clone(l.dead), s) {
+		for i := range other.files {
+			if f := &other.files[i]; other.Base == base && f.name == name {
+				at = min(at, o.firstWritten(f, data))
+			}
+		}
+	}
 	for i := range s.files {
 		if f := &s.files[i]; f.name == name {
-			f.versions = append(f.versions, version{data, min(o.w.Now, o.firstWritten(f, data))})
+			f.versions = append(f.versions, version{data, at})
 			return
 		}
 	}
-	s.files = append(s.files, fileRecord{name, []version{{data, o.w.Now}}})
+	s.files = append(s.files, fileRecord{name, []version{{data, at}}})
 }
 
-// firstWritten is when the content was in the file for the first time: what is put back is as old
-// as it ever was.
+// firstWritten is when the content was in the file for the first time.
 func (o *Oracle) firstWritten(f *fileRecord, data []byte) tier.Time {
 	at := tier.Time(math.MaxInt64)
 	for _, v := range f.versions {
@@ -229,10 +241,21 @@ func (o *Oracle) tick() {
 
 // knows returns the last version of the file with the content; nil if its owner never wrote it.
 func (o *Oracle) knows(f fileName, data []byte) *version {
-	s := o.record(f.log).segment(f.base)
-	if s == nil {
-		return nil
+	l := o.record(f.log)
+	if s := l.segment(f.base); s != nil {
+		if v := s.knows(f, data); v != nil {
+			return v
+		}
 	}
+	for _, s := range slices.Backward(l.dead) {
+		if v := s.knows(f, data); v != nil && s.Base == f.base {
+			return v
+		}
+	}
+	return nil
+}
+
+func (s *segmentRecord) knows(f fileName, data []byte) *version {
 	for i := range s.files {
 		if s.files[i].name != f.name {
 			continue

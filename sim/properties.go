@@ -18,13 +18,13 @@ func within(name, dir string) bool { return name == dir || strings.HasPrefix(nam
 // seeDisk judges what is about to happen to the source's directory. The only things that tierd does
 // there are to move files of segments into the trash, to remove them from it, or to put them back.
 func (o *Oracle) seeDisk(p Point) {
-	from, ok := parsePath(p.Name)
+	from, ok := o.w.parsePath(p.Name)
 	trash := path.Base(p.Name) == trashDir
 	switch kind := vfs.OpKind(p.Kind); {
 	case kind == vfs.OpSyncDir, trash && (kind == vfs.OpMkdir || kind == vfs.OpRemoveDir):
 		return
 	case kind == vfs.OpRename && ok:
-		to, _ := parsePath(p.To)
+		to, _ := o.w.parsePath(p.To)
 		if from.place == live && to.place != live {
 			o.takes(from, p)
 			return
@@ -113,7 +113,7 @@ func (o *Oracle) decided(f fileName, inode uint64) {
 	if f.records {
 		ok = ok && f.place == dead
 	} else {
-		bin := path.Join(sourceDir, f.log.String(), trashDir)
+		bin := path.Join(sourceDir, o.w.logDir(f.log), trashDir)
 		after := o.w.Disk.Clone().Crash(nil)
 		_, err := after.Stat(path.Join(bin, segmentName(f.base)+deadSuffix))
 		ok = ok && err == nil
@@ -405,11 +405,19 @@ func (o *Oracle) behind(ledger *ledgerTruth) {
 	}
 }
 
-// monotone (S3): the copied offset of a log never goes back, whatever crashes.
+// monotone (S3): the copied offset of a log never goes back, whatever crashes, but to where its
+// source has written anew.
 func (o *Oracle) monotone(l *ledgerLog) {
 	id, copied := l.state.Log, l.state.Copied
 	if l.state.Fresh > o.epochs[id] {
 		o.epochs[id], o.floor[id] = l.state.Fresh, copied // nothing of the old epoch counts
+	}
+	if n := len(l.state.Clips); n > 0 && l.state.Clips[n-1].Position >= o.clipped[id] {
+		o.clipped[id], o.floor[id] = l.state.Clips[n-1].Position+1, copied
+		if at := l.state.Clips[n-1].Offset; at < o.record(id).cutAt {
+			o.violate(CopiedMonotone, "%s is clipped at %d, and its owner kept what lies below %d", id,
+				at, o.record(id).cutAt)
+		}
 	}
 	if copied < o.floor[id] {
 		o.violate(CopiedMonotone, "the copied offset of %s went from %d back to %d", id,
@@ -436,7 +444,8 @@ func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 			if o.lostSome(id) {
 				break
 			}
-			if w := o.unsound(id, fact.Add, f.FileDigest, store); w != "" {
+			cut := l.clip(fact.Position, fact.Add.Content.Range) != fact.Add.Content.Range
+			if w := o.unsound(id, fact.Add, f.FileDigest, store); w != "" && !cut {
 				why = w
 			}
 		}

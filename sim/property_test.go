@@ -69,9 +69,19 @@ type chance struct {
 var logsOf = []tier.LogID{orders, {Table: "orders", Name: "1"}, {Table: "payroll", Name: "0"}}
 
 func newChance(t *rapid.T) *chance {
+	h := beginChance(t, tier.LayoutPlain)
+	h.must(h.w.Start())
+	for _, id := range logsOf {
+		h.must(h.w.Append(id, 1))
+	}
+	return h
+}
+
+func beginChance(t *rapid.T, layout tier.Layout) *chance {
 	h := &chance{t: t, table: testTable}
 	h.table.TTL = 0 // what is in the store stays
 	c := testConfig()
+	c.Layout = layout
 	c.Workers = rapid.IntRange(1, 2).Draw(t, "workers")
 	c.Tables = func(name string) (tier.Table, bool) {
 		table := h.table
@@ -86,10 +96,6 @@ func newChance(t *rapid.T) *chance {
 	h.oracle.Denied = func(tier.LogID) bool { return h.hold }
 	w.Watch = h.watch
 	w.Bucket.SetHook(h.onStore)
-	h.must(w.Start())
-	for _, id := range logsOf {
-		h.must(w.Append(id, 1))
-	}
 	return h
 }
 

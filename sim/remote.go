@@ -18,7 +18,8 @@ func leaves(t tier.TableState) bool {
 
 // counts reports whether the copy is still part of its log.
 func (l *ledgerLog) counts(c *tier.Copy, t tier.TableState) bool {
-	return c.Epoch >= l.state.Fresh && c.Content.Range.Next > l.state.LogStart && !leaves(t)
+	in := l.clip(c.Position, c.Content.Range)
+	return c.Epoch >= l.state.Fresh && in.Next > l.state.LogStart && !in.Empty() && !leaves(t)
 }
 
 // started (S7, S16): the start of a log moves only over what the owner removed, over what is older
@@ -119,6 +120,14 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 		return // no reader was ever sent there
 	}
 	grace := tier.Time(o.w.Config.Grace)
+	if l.clip(c.Position, c.Content.Range).Empty() {
+		for _, f := range store.manifest(l.state.Log) {
+			if f.Clip != nil && f.Position > c.Position && *f.Clip <= c.Content.Range.Base &&
+				o.w.Now-f.At >= grace {
+				return
+			}
+		}
+	}
 	for _, m := range l.state.Moves {
 		covers := c.Content.Range.Next <= m.Start || leaves(t) && m.Cause != tier.MoveExpired
 		said := slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {

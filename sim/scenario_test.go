@@ -47,7 +47,8 @@ type scenario struct {
 	out    strings.Builder
 	faults []armed
 	oracle *Oracle
-	judged int // violations that were reported
+	judged int     // violations that were reported
+	broker *broker // of a story about a broker's directory; nil otherwise
 }
 
 // armed is a fault that waits for its call.
@@ -126,11 +127,11 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 	switch d.Cmd {
 	case "config":
 		s.yaml = d.Input + "\n"
-		return s.reload()
+		return s.reload(d.HasArg("later"))
 	case "policy":
 		s.oracle.Policies = true
 		s.policy = []rego.Module{{Path: "policy.rego", Source: []byte(d.Input)}}
-		return s.reload()
+		return s.reload(false)
 	case "append":
 		return s.w.Append(s.log(d), s.number(d, "segments", 1))
 	case "write":
@@ -205,16 +206,21 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("no such command: %s", d.Cmd)
+	return s.kafka(d)
 }
 
-func (s *scenario) reload() error {
+// reload takes over a changed configuration: at once, or "later", when a process starts with it.
+func (s *scenario) reload(later bool) error {
 	c, err := s.config()
 	if err != nil {
 		return err
 	}
 	old := s.w.Config
+	c.Layout = old.Layout
 	s.w.Config = c
+	if later {
+		return nil
+	}
 	if err := s.w.Reload(); err != nil {
 		s.w.Config = old
 		return err
@@ -379,6 +385,10 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 			return
 		}
 		fmt.Fprintf(&s.out, "opened %s at %d\n", logOf(f), r.State.Start)
+	case engine.Diverged:
+		clip := r.State.Clips[len(r.State.Clips)-1]
+		fmt.Fprintf(&s.out, "%s left its lineage at %d; copied offset %d\n", logOf(f), clip.Offset,
+			r.State.Copied)
 	case engine.Done:
 		if c, ok := f.(engine.ChangeTier); ok {
 			fmt.Fprintf(&s.out, "%s is %s, epoch %d %s\n", c.Table, c.State, c.Epoch, c.Policy)
@@ -416,6 +426,8 @@ func logOf(f engine.Effect) string {
 	case engine.Publish:
 		return f.Log.String()
 	case engine.Checkpoint:
+		return f.Log.String()
+	case engine.Compare:
 		return f.Log.String()
 	case engine.OpenEpoch:
 		return f.Log.String()

@@ -24,7 +24,15 @@ func (w *World) source() string {
 	return sourceDir
 }
 
-// SegmentPath is the file of the segment with the base, from the root of the world's disk.
+// logDir is the directory of a log below the source's.
+func (w *World) logDir(id tier.LogID) string {
+	if w.Config.Layout == tier.LayoutKafka {
+		return id.Table + "-" + id.Name
+	}
+	return id.String()
+}
+
+// SegmentPath is the file of a plain log's segment, from the root of the world's disk.
 func SegmentPath(id tier.LogID, base tier.Offset) string {
 	return path.Join(sourceDir, id.String(), segmentName(base))
 }
@@ -50,7 +58,7 @@ func (w *World) WriteCompanion(id tier.LogID, base tier.Offset, data []byte) err
 
 func (w *World) write(id tier.LogID, base tier.Offset, name string, data []byte) error {
 	dir := w.source()
-	for step := range strings.SplitSeq(id.String(), "/") {
+	for step := range strings.SplitSeq(w.logDir(id), "/") {
 		parent := dir
 		dir = path.Join(dir, step)
 		if _, err := w.Disk.Stat(dir); err == nil {
@@ -98,7 +106,7 @@ func (w *World) append(at string, data []byte) error {
 
 // Grow plays a program that does not keep to its word: it appends to a segment in place.
 func (w *World) Grow(id tier.LogID, base tier.Offset, more []byte) error {
-	at := path.Join(w.source(), id.String(), segmentName(base))
+	at := path.Join(w.source(), w.logDir(id), segmentName(base))
 	if err := w.append(at, more); err != nil {
 		return err
 	}
@@ -136,7 +144,7 @@ func (w *World) Append(id tier.LogID, rolls int) error {
 
 // Bases are those of the segment files that the log has on disk, ascending.
 func (w *World) Bases(id tier.LogID) ([]tier.Offset, error) {
-	dir := path.Join(w.source(), id.String())
+	dir := path.Join(w.source(), w.logDir(id))
 	if _, err := w.Disk.Stat(dir); err != nil {
 		return nil, nil
 	}
@@ -163,7 +171,7 @@ func baseOf(name string) (tier.Offset, bool) {
 
 // Remove plays the program that owns the log: it removes the files of one segment, durably.
 func (w *World) Remove(id tier.LogID, base tier.Offset) error {
-	dir := path.Join(w.source(), id.String())
+	dir := path.Join(w.source(), w.logDir(id))
 	if err := w.Disk.Remove(path.Join(dir, segmentName(base))); err != nil {
 		return err
 	}

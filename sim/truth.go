@@ -49,7 +49,7 @@ type fileName struct {
 
 // parsePath takes a path from the root of the disk apart; ok is false if it is no file of a
 // segment.
-func parsePath(p string) (f fileName, ok bool) {
+func (w *World) parsePath(p string) (f fileName, ok bool) {
 	rest, inside := strings.CutPrefix(p, sourceDir+"/")
 	if !inside {
 		return fileName{}, false
@@ -65,6 +65,9 @@ func parsePath(p string) (f fileName, ok bool) {
 		} else {
 			return fileName{}, false
 		}
+	}
+	if i := strings.LastIndexByte(dir, '-'); i > 0 && w.Config.Layout == tier.LayoutKafka {
+		dir = dir[:i] + "/" + dir[i+1:]
 	}
 	id, err := tier.ParseLogID(dir)
 	if err != nil {
@@ -90,7 +93,7 @@ type file struct {
 // files reads every file of a log, also those in its trash, ascending by base and name.
 func (w *World) files(id tier.LogID) []file {
 	var out []file
-	dir := path.Join(w.source(), id.String())
+	dir := path.Join(w.source(), w.logDir(id))
 	for _, d := range []string{dir, path.Join(dir, trashDir)} {
 		infos, err := w.Disk.List(d)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +103,7 @@ func (w *World) files(id tier.LogID) []file {
 		for _, i := range infos {
 			at := path.Join(d, i.Name)
 			// A source that is elsewhere has the same files.
-			f, ok := parsePath(path.Join(sourceDir, strings.TrimPrefix(at, w.source())))
+			f, ok := w.parsePath(path.Join(sourceDir, strings.TrimPrefix(at, w.source())))
 			if !ok {
 				continue
 			}
@@ -158,12 +161,17 @@ func (l *ledgerLog) covered() tier.RangeSet {
 	for _, f := range l.facts {
 		switch {
 		case f.Add != nil && f.Add.Epoch >= l.state.Fresh:
-			out = out.Add(f.Add.Content.Range)
+			out = out.Add(l.clip(f.Position, f.Add.Content.Range))
 		case f.Hole != nil:
-			out = out.Add(f.Hole.Range)
+			out = out.Add(l.clip(f.Position, f.Hole.Range))
 		}
 	}
 	return out
+}
+
+// clip is what of a fact's range the log's lineage has not left.
+func (l *ledgerLog) clip(pos tier.Position, r tier.Range) tier.Range {
+	return tier.Clipped(l.state.Clips, pos, r)
 }
 
 // ledgerTruth is what the ledger durably holds.
@@ -301,6 +309,10 @@ func (t *storeTruth) proves(f fileName, data []byte) string {
 			if fact.Add == nil || fact.Add.Attempt != o.Attempt || fact.Epoch != o.Epoch {
 				continue
 			}
+			if t.clipped(f.log, &fact) {
+				missing = "its copy is of a lineage that the log has left"
+				continue
+			}
 			for _, named := range fact.Add.Content.Files {
 				if named.Name == f.name && named.SHA256 == sum && named.Size == int64(len(data)) {
 					return ""
@@ -309,6 +321,13 @@ func (t *storeTruth) proves(f fileName, data []byte) string {
 		}
 	}
 	return missing
+}
+
+// clipped reports whether the manifest itself cuts the copy off.
+func (t *storeTruth) clipped(id tier.LogID, f *tier.Fact) bool {
+	return slices.ContainsFunc(t.manifest(id), func(c tier.Fact) bool {
+		return c.Clip != nil && f.Position < c.Position && *c.Clip < f.Add.Content.Range.Next
+	})
 }
 
 // intent is a deletion that the audit log announced, with its outcome, if it has one.

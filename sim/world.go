@@ -41,9 +41,12 @@ type Config struct {
 	Delete    tier.LocalDelete
 	Tolerance time.Duration
 	AskAgain  time.Duration
+	Layout    tier.Layout // of the source; empty is plain
 	Next      logdir.Next
-	Grace     time.Duration
-	OrphanAge time.Duration
+	// ClosedAfter closes the last segment; not with NextFollowing.
+	ClosedAfter time.Duration
+	Grace       time.Duration
+	OrphanAge   time.Duration
 	// Extern gives the user's facts, as exec.Generation has it. It may be nil: there are none.
 	Extern func(now tier.Time, log tier.LogID) (known map[string]any,
 		unknown []tier.UnknownFact)
@@ -102,6 +105,18 @@ type process struct {
 	calls  []*call // effects under way, the last one begun last
 	err    error   // why it ended
 }
+
+// ownLock is the lock of a broker's directory beside which no broker runs.
+type ownLock struct{}
+
+// TryLock implements logdir.Locker.
+func (ownLock) TryLock() (bool, error) { return true, nil }
+
+// Held implements logdir.Locker.
+func (ownLock) Held() bool { return true }
+
+// Unlock implements logdir.Locker.
+func (ownLock) Unlock() error { return nil }
 
 // The directories of the world's disk.
 const (
@@ -216,9 +231,11 @@ func (w *World) open(p *process) (err error) {
 		return err
 	}
 	disk := w.Disk
-	p.source, err = logdir.Open(logdir.Config{Name: SourceName, Layout: tier.LayoutPlain,
+	p.source, err = logdir.Open(logdir.Config{Name: SourceName,
+		Layout:      cmp.Or(w.Config.Layout, tier.LayoutPlain),
 		Root:        func() (vfs.Dir, error) { return disk.Sub(sourceDir) },
-		LocalDelete: w.Config.Delete, Next: w.Config.Next,
+		LocalDelete: w.Config.Delete, Next: w.Config.Next, ClosedAfter: w.Config.ClosedAfter,
+		Lock:    ownLock{},
 		Pattern: regexp.MustCompile(logdir.DefaultPattern)})
 	if err != nil {
 		return err
@@ -412,6 +429,9 @@ func (w *World) Scan() (changed bool, err error) {
 		res, err := w.process.source.Scan(context.Background(), w.Now)
 		if err != nil {
 			return err
+		}
+		if res.Empty && w.process.engine.Emptied(SourceName) {
+			res.Trouble = nil
 		}
 		for _, s := range res.Scans {
 			w.step(engine.Scanned{Scan: s})

@@ -40,6 +40,7 @@ type modelLog struct {
 	unpublished  map[tier.Position]bool
 	accepted     []tier.LossAccepted
 	checkpoints  map[uint8]uint64
+	emptied      bool
 }
 
 // seen is what else held when a fact came.
@@ -137,7 +138,7 @@ func (m *model) apply(r tier.Record) (pos tier.Position, ok bool) {
 	case tier.HoleRecorded:
 		return l.hole(tiers, r.Hole)
 	case tier.LocalDeleted:
-		table.Window = r.Window
+		table.Window, l.emptied = r.Window, r.Emptied
 		m.tables[r.Log.Table] = table
 		return 0, true
 	case tier.EpochOpened:
@@ -188,7 +189,12 @@ func (m *model) applyTable(t *tier.TableState, r tier.Record) (ok, is bool) {
 
 func (m *model) open(r tier.LogOpened) bool {
 	if l := m.logs[r.Log]; l != nil {
-		return l.opened.Incarnation == r.Incarnation
+		same := l.opened.Incarnation == r.Incarnation &&
+			(l.opened.Source == r.Source || r.Incarnation != "")
+		if same {
+			l.opened.Source = r.Source
+		}
+		return same
 	}
 	table, known := m.tables[r.Log.Table]
 	if !known {
@@ -224,6 +230,7 @@ func (m *model) start(l *modelLog, tiers bool, a tier.Attempt) (tier.Position, b
 	}
 	m.ids[a.ID] = true
 	a.Position = l.next
+	l.emptied = false
 	l.attempts[a.Position] = a
 	l.next++
 	return a.Position, true
@@ -324,7 +331,8 @@ func (l *modelLog) snapshot() LogSnapshot {
 			Incarnation: o.Incarnation, Epoch: l.epoch, Fresh: l.fresh, Start: l.start,
 			Copied: l.copied(), LogStart: l.logStart, Next: l.next, Accepted: l.accepted,
 			Unpublished: slices.Sorted(maps.Keys(l.unpublished)), Moves: l.moves,
-			Holes: l.holesNow(), Expired: rangesOf(func(o tier.Offset) bool { return l.expired[o] }),
+			Emptied: l.emptied, Holes: l.holesNow(),
+			Expired: rangesOf(func(o tier.Offset) bool { return l.expired[o] }),
 		},
 		Copies: ascending(l.copies), Attempts: ascending(l.attempts),
 		Tombstones: ascending(l.tombstones),

@@ -126,7 +126,7 @@ func (l *modelLog) move(t *tier.TableState, r tier.StartMoved) (pos tier.Positio
 	l.moves = slices.DeleteFunc(append(l.moves, tier.StartMove{Start: r.Start, At: r.At,
 		Cause: r.Cause}), func(m tier.StartMove) bool {
 		for _, c := range l.copies {
-			if c.Content.Range.Next <= m.Start {
+			if l.end(c) <= m.Start {
 				return false
 			}
 		}
@@ -138,7 +138,19 @@ func (l *modelLog) move(t *tier.TableState, r tier.StartMoved) (pos tier.Positio
 
 // out reports whether a copy is no part of the log any more.
 func (l *modelLog) out(c tier.Copy) bool {
-	return c.Content.Range.Next <= l.logStart || c.Epoch < l.fresh
+	end := l.end(c)
+	return end <= l.logStart || end <= c.Content.Range.Base || c.Epoch < l.fresh
+}
+
+// end is where the copy ends: by the lowest clip after it, or by itself.
+func (l *modelLog) end(c tier.Copy) tier.Offset {
+	end := c.Content.Range.Next
+	for _, clip := range l.clips {
+		if c.Position < clip.Position {
+			end = min(end, clip.Offset)
+		}
+	}
+	return end
 }
 
 // forget forgets the moves that nothing waits for.
@@ -166,7 +178,7 @@ func (l *modelLog) diverge(r tier.Diverged) (tier.Position, bool) {
 	if r.Offset < l.start || !l.anyCovered(span(r.Offset, offsetEnd)) {
 		return 0, false
 	}
-	l.clips = append(l.clips, tier.Clip{Position: l.next, Offset: r.Offset})
+	l.clips = append(l.clips, tier.Clip{Position: l.next, Offset: r.Offset, At: r.At})
 	for o := range l.expired {
 		if o >= r.Offset {
 			delete(l.expired, o)

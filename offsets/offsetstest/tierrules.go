@@ -139,6 +139,9 @@ var tierRules = []rule{
 		b.same(false, named)
 	}},
 	{"a divergence ends what was copied", ruleDiverged},
+	{"a log in another source is the same only if it says so", ruleMoved},
+	{"that nothing is local by tierd's hand is known until the next copy", ruleEmptied},
+	{"what lies wholly beyond a divergence may be removed", ruleClippedRemoved},
 	{"a copy that began before a divergence counts only below it", func(b *box) {
 		b.append(opened(orders0, 0))
 		b.copies(orders0, 1, span(0, 20))
@@ -425,6 +428,10 @@ func ruleRemove(b *box) {
 	b.copied(orders0, 15)
 }
 
+func clipAt(pos tier.Position, o tier.Offset) tier.Clip {
+	return tier.Clip{Position: pos, Offset: o, At: diverged(orders0, o).At}
+}
+
 func ruleDiverged(b *box) {
 	b.append(opened(orders0, 5))
 	b.refused(diverged(orders0, 5)) // nothing was copied
@@ -443,7 +450,7 @@ func ruleDiverged(b *box) {
 	cutHole := hole(orders0, span(20, 25)).Hole
 	b.same([]tier.Hole{cutHole}, s.Holes)
 	// A clip that is no higher than a later one says nothing any more.
-	b.same([]tier.Clip{{Position: second, Offset: 25}}, s.Clips)
+	b.same([]tier.Clip{clipAt(second, 25)}, s.Clips)
 	b.same(true, pos < second)
 	b.same([]tier.Position{1, 4, pos, second}, s.Unpublished)
 	clip := tier.Offset(25)
@@ -454,11 +461,11 @@ func ruleDiverged(b *box) {
 	b.copies(orders0, 4, span(25, 45))
 	b.copied(orders0, 45)
 	second = b.append(diverged(orders0, 25)) // once more at the same place
-	b.same([]tier.Clip{{Position: second, Offset: 25}}, b.state(orders0).Clips)
+	b.same([]tier.Clip{clipAt(second, 25)}, b.state(orders0).Clips)
 	b.copies(orders0, 5, span(25, 52))
 	b.copied(orders0, 52) // and not 60, as before the source diverged
 	third := b.append(diverged(orders0, 30))
-	b.same([]tier.Clip{{Position: second, Offset: 25}, {Position: third, Offset: 30}},
+	b.same([]tier.Clip{clipAt(second, 25), clipAt(third, 30)},
 		b.state(orders0).Clips)
 	b.append(diverged(orders0, 10)) // below the log start, in what has expired
 	b.same(tier.RangeSet{span(5, 10)}, b.state(orders0).Expired)
@@ -504,4 +511,54 @@ func ruleDropped(b *box) {
 	b.append(disabled("orders", 5, tier.PolicyDelete))
 	b.append(enabled("orders", 6))
 	b.same(tier.Time(0), b.ledger.Table("orders").Dropped)
+}
+
+// What a clip cuts off wholly is no part of the log any more. What it cuts in two still is.
+func ruleClippedRemoved(b *box) {
+	b.append(opened(orders0, 0))
+	cut := b.copies(orders0, 1, span(0, 10))
+	beyond := b.copies(orders0, 2, span(10, 20))
+	b.append(diverged(orders0, 5))
+	b.reopens()
+	b.refused(removed(orders0, cut))
+	b.append(removed(orders0, beyond))
+	b.copies(orders0, 3, span(0, 15))
+	b.copied(orders0, 15)
+	b.append(expired(orders0, 5, span(0, 5)))
+	b.append(removed(orders0, cut)) // what was left of it has expired
+	b.reopens()
+}
+
+func ruleMoved(b *box) {
+	there := opened(orders0, 0)
+	b.append(there)
+	there.Source, there.Start = "broker-2", 70
+	if there.Incarnation == "" {
+		b.Fatal("the log has no incarnation")
+	}
+	b.append(there)
+	b.reopens()
+	b.same("broker-2", b.state(orders0).Source)
+	b.copied(orders0, 0) // nothing else of it is taken over
+	plain := opened(orders1, 0)
+	plain.Incarnation = ""
+	b.append(plain)
+	b.append(plain)
+	plain.Source = "broker-2"
+	b.refused(plain)
+	b.same("broker-1", b.state(orders1).Source)
+}
+
+func ruleEmptied(b *box) {
+	b.append(opened(orders0, 0))
+	b.copies(orders0, 1, span(0, 10))
+	gone := localDeleted(orders0, span(0, 10), tier.BrakeWindow{Since: t0, Segments: 1, Bytes: 6000})
+	gone.Emptied = true
+	b.same(false, b.state(orders0).Emptied)
+	b.append(gone)
+	b.reopens()
+	b.same(true, b.state(orders0).Emptied)
+	b.append(started(orders0, attempt(2, span(10, 20))))
+	b.reopens()
+	b.same(false, b.state(orders0).Emptied)
 }

@@ -46,6 +46,7 @@ type SegmentFacts struct {
 	Range             tier.Range
 	Bytes             int64 // of all its files
 	File              tier.Stat
+	Rest              tier.Mark // of the local segment's other files
 	Object            string
 	MaxTime           tier.Time // largest record timestamp; absent if unusable
 	ModTime           tier.Time // of the log file
@@ -122,8 +123,12 @@ type RemoteSafety struct {
 	Clocks      tier.Truth // of machine, store and ledger agree
 	Clock       string     // what they say where they do not
 	LedgerKnows tier.Truth // no manifest knows more than the ledger
-	Unnamed     tier.Truth // no copy, attempt or tombstone names the object, but one being cleared
-	OldEnough   tier.Truth // the object is older than orphan_age, by the store's own clock
+	// Unnamed: no copy, attempt or tombstone names the object, but one that is being cleared, or a
+	// copy that was cut off wholly.
+	Unnamed tier.Truth
+	// OldEnough: the object is older than orphan_age, by the store's own clock, or was cut off at
+	// least the grace ago.
+	OldEnough tier.Truth
 }
 
 // Proof is what was established about a segment at the moment of the question.
@@ -141,7 +146,7 @@ func (f *Facts) Target() Target {
 	t := Target{Action: f.Action, Log: f.Log.ID, Range: f.Seg.Range,
 		Object: f.Seg.Object, File: f.Seg.File}
 	if f.Action == tier.DeleteLocal {
-		t.Bytes = f.Seg.Bytes
+		t.Bytes, t.Rest = f.Seg.Bytes, f.Seg.Rest
 	}
 	return t
 }
@@ -305,6 +310,8 @@ func (o *objections) proof(f *Facts) {
 		object(tier.CodeChanged, "the local files are not shown to be those that were copied")
 	}
 	switch {
+	case p.Lineage == tier.No:
+		object(tier.CodeLineage, "the leader epochs are not those of the copy")
 	case p.Identity != tier.Yes || p.Recorded != tier.Yes:
 		// The store was not asked.
 	case p.Manifest == tier.No || p.Objects == tier.No:

@@ -115,6 +115,7 @@ type Target struct {
 	Object string    // key or key prefix in the store; empty for local deletions
 	File   tier.Stat // identity of the local log file; zero for remote deletions
 	Bytes  int64     // of all files of the local segment; zero for remote deletions
+	Rest   tier.Mark // of its files beside that one; likewise
 }
 
 // Permit is leave to delete one target, once. Only Gate.Ask makes one that permits anything.

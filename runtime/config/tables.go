@@ -263,6 +263,7 @@ func (c *Config) Table(name string) (t tier.Table, ok bool) {
 	t.Governor = tier.GovernedByDefaults
 	if e.name.set() {
 		t.Entry, t.Governor = e.place.Short(), "tables/"+e.name.value
+		t.Named = e.name.value == name
 	}
 	return t, true
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -53,10 +54,15 @@ func (d *Daemon) compareClocks(ctx context.Context) (tier.Truth, string) {
 	if err != nil {
 		return tier.Unknown, err.Error()
 	}
-	tolerance := tier.Time(cfg.Limits.ClockTolerance) + storeSecond
-	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
+	return judgeProbe(p, cfg.Limits.ClockTolerance)
+}
+
+// judgeProbe says whether the store's clock agrees with the machine's.
+func judgeProbe(p objstore.Probed, tolerance time.Duration) (tier.Truth, string) {
+	margin := tier.Time(tolerance) + storeSecond
+	if p.LastModified < p.Before-margin || p.LastModified > p.After+margin {
 		return tier.No, fmt.Sprintf("an object uploaded at %s was modified at %s by the store's clock; "+
-			"limits.clock_tolerance is %s", p.Before, p.LastModified, cfg.Limits.ClockTolerance)
+			"limits.clock_tolerance is %s", p.Before, p.LastModified, tolerance)
 	}
 	return tier.Yes, ""
 }

@@ -2,8 +2,72 @@ package daemon
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/tier"
 )
+
+// TestAStoreWhoseClockIsOffIsNoWitness: an object that was uploaded just now was modified a year
+// ago, or will be in a year, by the store's clock. Nothing final goes by such clocks.
+func TestAStoreWhoseClockIsOffIsNoWitness(t *testing.T) {
+	t.Parallel()
+	now := tier.TimeOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	for name, c := range map[string]struct {
+		off  time.Duration
+		want tier.Truth
+	}{
+		"right":            {0, tier.Yes},
+		"to the second":    {-900 * time.Millisecond, tier.Yes},
+		"within tolerance": {5 * time.Minute, tier.Yes},
+		"beyond":           {5*time.Minute + 3*time.Second, tier.No},
+		"a year behind":    {-365 * 24 * time.Hour, tier.No},
+		"a year ahead":     {365 * 24 * time.Hour, tier.No},
+		"no time whatever": {now.Sub(0) * -1, tier.No},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := objstore.Probed{Before: now, After: now.Add(time.Second), LastModified: now.Add(c.off)}
+			got, text := judgeProbe(p, 5*time.Minute)
+			if got != c.want || (got == tier.No) != strings.Contains(text, "by the store's clock") {
+				t.Errorf("%s, %q; want %s", got, text, c.want)
+			}
+		})
+	}
+}
+
+// TestAClockThatWasAYearAheadIsSeen, also after a restart: the ledger keeps the highest time there
+// was. Whoever knows that the clock is right now says so.
+func TestAClockThatWasAYearAheadIsSeen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.segments("orders/0", 1)
+	for i, want := range []bool{false, true, false} {
+		b, done, err := Exclusive(t.Context(), s.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := b.(*Daemon)
+		if got := d.clockStep() != nil; got != want {
+			t.Errorf("start %d: a step of the clock %t, want %t", i, got, want)
+		}
+		switch i {
+		case 0:
+			_, err = d.ledger.Append(t.Context(),
+				tier.ClockSeen{At: d.now().Add(365 * 24 * time.Hour)})
+		case 1:
+			err = b.AcceptClock(t.Context())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if err := done(); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 // Whoever asks for a change and goes away does not end the process.
 func TestACallerWhoGoesAwayEndsNothing(t *testing.T) {

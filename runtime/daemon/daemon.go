@@ -106,6 +106,8 @@ type Daemon struct {
 	nudge    chan struct{} // the engine's next due time may have changed
 	askFacts chan struct{} // another generation has facts to ask brokers about
 
+	watchdog *watchdog
+
 	mu     sync.Mutex // guards engine
 	engine *engine.Engine
 }
@@ -137,6 +139,7 @@ func (d *Daemon) step(ev engine.Event) {
 		return
 	}
 	for _, f := range effects {
+		d.watchdog.begins(f, d.opts.Now(), d.pool.budget(f))
 		d.pool.run(d.work, f)
 	}
 	select {
@@ -149,6 +152,7 @@ func (d *Daemon) step(ev engine.Event) {
 func (d *Daemon) tick(ctx context.Context) error {
 	for {
 		d.tend()
+		d.tellStalls()
 		d.step(engine.Tick{})
 		wait := d.gen.Load().config.Interval
 		d.mu.Lock()
@@ -333,6 +337,7 @@ func (d *Daemon) enforce(g *generation) {
 // backoff, so each is worth one line.
 func (d *Daemon) result(f engine.Effect, r engine.Result, took time.Duration) {
 	d.metrics.ended(f, r, took)
+	d.watchdog.ends(f, r, d.opts.Now())
 	d.done.add(f, r)
 	switch r := r.(type) {
 	case engine.Failed:

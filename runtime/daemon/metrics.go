@@ -20,6 +20,7 @@ type metrics struct {
 	failures              *prometheus.CounterVec
 	inFlight              *prometheus.GaugeVec
 	lastSuccess           *prometheus.GaugeVec
+	stalled               *prometheus.GaugeVec
 	sourceTrouble         *prometheus.GaugeVec
 	generation            prometheus.Gauge
 	reloaded              prometheus.Gauge
@@ -62,6 +63,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		inFlight: gauges("effects_in_flight", "Effects under way.", "effect"),
 		lastSuccess: gauges("task_last_success_timestamp_seconds",
 			"When a task last succeeded, in seconds since the Unix epoch.", "task"),
+		stalled: gauges("task_stalled",
+			"1 while a task has failed, or not come back, for ten minutes without a success.", "task"),
 		sourceTrouble: gauges("source_trouble",
 			"1 while a source is vanished, empty or unreadable and nothing of it is decided.", "source"),
 		generation: gauge("config_generation", "Number of the generation in force."),
@@ -154,6 +157,30 @@ func effectKind(f engine.Effect) string {
 		return "checkpoint"
 	case engine.Select:
 		return "select"
+	case engine.Compare:
+		return "compare"
+	default:
+		return remoteKind(f)
+	}
+}
+
+// remoteKind names the effects on a table's tiering and on remote data.
+func remoteKind(f engine.Effect) string {
+	switch f.(type) {
+	case engine.ChangeTier:
+		return "change_tier"
+	case engine.OpenEpoch:
+		return "open_epoch"
+	case engine.MoveStart:
+		return "move_start"
+	case engine.Expire:
+		return "expire"
+	case engine.Remove:
+		return "remove"
+	case engine.Clear:
+		return "clear"
+	case engine.Sweep:
+		return "sweep"
 	default:
 		return "pause"
 	}

@@ -78,6 +78,9 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 	if err != nil {
 		return false, err
 	}
+	if res.Empty && d.emptied(s.Name) {
+		res.Trouble = nil
+	}
 	s.mu.Lock()
 	before := s.trouble
 	s.trouble, s.problems, s.logs = res.Trouble, res.Problems, len(res.Logs)
@@ -94,6 +97,13 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 		d.changes.tell()
 	}
 	return len(res.Scans) > 0, nil
+}
+
+// emptied reports whether it is by tierd's own hand that the source has nothing.
+func (d *Daemon) emptied(source string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Emptied(source)
 }
 
 // reportScan writes what changed to the log, once, and sets the metrics.

@@ -159,7 +159,7 @@ func (r *rig) copied(pos tier.Position, offset tier.Offset) Copy {
 	s := f.Segment
 	r.step(Finished{ID: f.ID, Result: Copied{Offset: offset, Next: pos + 1,
 		Remote: tier.Remote{Range: s.Range, Position: pos, Epoch: 1, Verified: true, Bytes: s.Bytes,
-			Log: s.Log, ModTime: s.Log.ModTime, FinishedAt: r.now}}})
+			Last: tier.NoLeaderEpoch, Log: s.Log, ModTime: s.Log.ModTime, FinishedAt: r.now}}})
 	return f
 }
 

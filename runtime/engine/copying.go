@@ -15,6 +15,9 @@ func (e *Engine) considerCopy(l *logIndex) {
 		return
 	}
 	i := l.nextCopy()
+	if i < 0 {
+		i = e.expiredAgain(l, t)
+	}
 	if i < 0 || l.expiring && l.local[i].Base < l.expireEnd || !e.consult(l, i) {
 		return
 	}
@@ -24,6 +27,25 @@ func (e *Engine) considerCopy(l *logIndex) {
 	}
 	l.oldest, l.rank = l.local[i].Log.ModTime, l.scores(i)
 	e.ready.fix(l)
+}
+
+// expiredAgain is for a file whose copy expired and was removed before the file went, as one that
+// came back from elsewhere. Nothing is left in the store that it could be compared with. When its
+// time comes it is copied once more: then it is proved, and goes like any other. The result is its
+// index, or -1 while there is no such file or its time has not come.
+func (e *Engine) expiredAgain(l *logIndex, t *tableIndex) int {
+	if len(l.local) == 0 || l.states[0] != expired || !l.local[0].Closed() ||
+		e.localDelete(l.source) != tier.LocalDeleteUnlink {
+		return -1
+	}
+	if at := e.worthAsking(l, t, 0, l.localBytes); at > e.now {
+		if at != never {
+			l.wake(at)
+		}
+		return -1
+	}
+	l.states[0], l.cursor = uncopied, 0
+	return 0
 }
 
 // nextCopy is the oldest segment that wants copying; -1 if there is none. A damaged segment blocks
@@ -57,7 +79,8 @@ func (e *Engine) startCopy(l *logIndex) {
 	f := Copy{
 		ID: e.id(), Log: l.id, Source: l.source, Segment: s,
 		Epoch: e.table(l.id.Table).state.Epoch,
-		Known: known.Position, HasKnown: found && l.states[i] == changed,
+		Known: known.Position, HasKnown: found && l.states[i] == changed && !known.Clipped,
+		Over: l.over(&s),
 	}
 	l.states[i] = copying
 	l.copies++
@@ -95,11 +118,7 @@ func (e *Engine) maintain(l *logIndex) {
 	if e.retryLater(l) {
 		return
 	}
-	if len(l.attempts) > 0 && !l.resolving {
-		l.resolving = true
-		e.copies++
-		e.emit(Resolve{ID: e.id(), Log: l.id, Source: l.source, Attempt: l.attempts[0]})
-	}
+	e.resolveNext(l)
 	e.publish(l)
 	if level, block, ok := l.checkpointDue(); ok && !l.checking {
 		l.checking = true
@@ -120,6 +139,15 @@ func (e *Engine) maintain(l *logIndex) {
 			}
 		}
 		e.emit(f)
+	}
+}
+
+// resolveNext has the outcome of the oldest attempt found out that is not known.
+func (e *Engine) resolveNext(l *logIndex) {
+	if len(l.attempts) > 0 && !l.resolving {
+		l.resolving = true
+		e.copies++
+		e.emit(Resolve{ID: e.id(), Log: l.id, Source: l.source, Attempt: l.attempts[0]})
 	}
 }
 
@@ -196,11 +224,15 @@ func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Re
 		l.state.Copied = max(l.state.Copied, res.Offset)
 		l.state.Next = max(l.state.Next, res.Next)
 		l.kept, l.reopened = nil, false
+		l.suspect(res.Remote)
 	case Abandoned:
 		l.state.Next = max(l.state.Next, res.Next)
 		if res.Tombstone != nil {
 			l.tombstones = append(l.tombstones, *res.Tombstone)
 		}
+	case Disputed:
+		l.succeeded(what)
+		l.disputed = &dispute{at: res.At, segment: res.Segment, read: true}
 	case Failed:
 		e.failed(l, what, res)
 	}

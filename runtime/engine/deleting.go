@@ -212,6 +212,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 		l.state.LogStart = max(l.state.LogStart, res.LogStart)
 		l.state.Next = max(l.state.Next, res.Next)
 		l.drop(res.Gone)
+		l.state.Emptied = len(res.Gone) > 0 && len(l.local) == 0
 		t.state.Window = res.Window
 		if res.Kept != nil {
 			e.keep(l, *res.Kept)

@@ -203,6 +203,9 @@ func (e *Engine) restore(ev Restored) {
 	l.state = ev.State
 	l.source = ev.State.Source
 	l.remote = slices.Clone(ev.Copies)
+	for i := range l.remote {
+		l.remote[i] = l.state.Clip(l.remote[i])
+	}
 	slices.SortFunc(l.remote, compareRemote)
 	l.sum.holds = false
 	l.attempts = slices.Clone(ev.Attempts)
@@ -268,7 +271,7 @@ func (e *Engine) source(name string) *sourceIndex {
 func (e *Engine) scanned(scan tier.Scan) {
 	l := e.log(scan.Log)
 	if l.present && l.source != scan.Source {
-		l.double = scan.Source
+		l.double = &scan
 		e.evaluate(l)
 		return
 	}
@@ -290,10 +293,21 @@ func (e *Engine) sourceScanned(ev SourceScanned) {
 	here := slices.Clone(ev.Logs)
 	slices.SortFunc(here, tier.LogID.Compare)
 	for _, l := range e.order {
-		if l.source != ev.Source {
+		if l.source != ev.Source && l.double == nil {
 			continue
 		}
 		_, found := slices.BinarySearchFunc(here, l.id, tier.LogID.Compare)
+		if d := l.double; d != nil && !found && (d.Source == ev.Source || l.source == ev.Source) {
+			// One of the two is gone: the other one is the log.
+			if l.double = nil; l.source == ev.Source {
+				l.look(*d)
+			}
+			e.evaluate(l)
+			continue
+		}
+		if l.source != ev.Source {
+			continue
+		}
 		stale := l.stale
 		l.stale = false
 		if l.present != found {
@@ -369,17 +383,19 @@ func (e *Engine) evaluate(l *logIndex) {
 	t := e.table(l.id.Table)
 	if l.block == nil {
 		switch {
-		case !l.opened:
+		case !l.opened || l.elsewhere():
 			e.open(l)
 		case t.state.State == tier.Enabled && l.state.Epoch < t.state.Epoch:
 			e.openEpoch(l, t)
+		case l.inDoubt():
+			e.compare(l)
 		default:
 			e.maintain(l)
 			e.considerCopy(l)
 			e.considerDelete(l)
 		}
 	}
-	if _, governed := e.config(t); (governed || t.state.Dropped != 0) && l.opened {
+	if _, governed := e.config(t); (governed || t.state.Dropped != 0) && l.opened && !l.inDoubt() {
 		e.publish(l)
 		e.considerRemote(l) // the store keeps its own time, whatever becomes of the source
 	}
@@ -394,7 +410,7 @@ func (e *Engine) evaluate(l *logIndex) {
 // forgive forgets a failure that has nothing left to try again: what failed is gone.
 func (l *logIndex) forgive(now tier.Time) {
 	busy := l.copies > 0 || l.opening || l.resolving || l.deleting || l.holing || l.publishing ||
-		l.checking || l.moving || l.expiring || l.removing || l.clearing ||
+		l.checking || l.moving || l.expiring || l.removing || l.clearing || l.inDoubt() ||
 		l.readySlot > 0 || l.wantSlot > 0 || l.unasked
 	if l.failures > 0 && now >= l.retryAt && !busy {
 		l.forget()
@@ -416,11 +432,13 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 	case t.state.Dropped != 0:
 		return reason(tier.CodeFrozen, "the table %q was dropped; what is local stays as it is until an "+
 			"entry of the configuration governs the table, and all remote data are gone", l.id.Table)
+	case l.state.Emptied && s.trouble == nil && s.scanned && !l.present:
+		return reason(tier.CodeEmptied, "tierd deleted the last local segment, and none came since")
 	case s.trouble != nil:
 		return s.trouble
-	case l.double != "":
+	case l.double != nil:
 		return reason(tier.CodeDuplicateLog, "the log lies in the sources %q and %q: both are frozen",
-			l.source, l.double)
+			l.source, l.double.Source)
 	case !l.present && s.scanned:
 		return reason(tier.CodeSourceVanished, "the log is no longer in the source %q", l.source)
 	case !l.present:
@@ -428,13 +446,50 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 	case !governed:
 		return e.frozen(t)
 	case cfg.Compacted == tier.Yes || cfg.Compacted == tier.Unknown && l.compacted:
+		if cfg.Named && cfg.Tiering {
+			return reason(tier.CodeCompactedTable, "the table is compacted and cannot be tiered, and %s "+
+				"names it: take it out, or set remote.storage.enable: false", cfg.Entry)
+		}
 		return reason(tier.CodeCompacted, "compacted logs are not tiered")
 	case l.opened && l.incarnation != l.state.Incarnation:
 		return reason(tier.CodeIncarnation,
 			"the log was recreated under the same name: its id is %q, the copied one's %q",
 			l.incarnation, l.state.Incarnation)
+	case l.elsewhere() && l.incarnation == "":
+		return reason(tier.CodeMoved, "the log was in the source %q and is in %q now, and nothing tells "+
+			"that it is the same one: move it back, or drop what was copied", l.state.Source, l.source)
+	case l.shrunk():
+		return reason(tier.CodeIncarnation, "the log ends at %d, below the copied offset %d: it was cut "+
+			"off, or begun anew under the same name, and nothing tells which: move it away, or drop what "+
+			"was copied", l.localEnd, l.state.Copied)
 	}
 	return nil
+}
+
+// Emptied reports whether tierd deleted the last local segment of each log of the source, and none
+// came since: then that nothing is there is as it should be.
+func (e *Engine) Emptied(source string) bool {
+	n := 0
+	for _, l := range e.order {
+		if l.opened && l.source == source {
+			if !l.state.Emptied {
+				return false
+			}
+			n++
+		}
+	}
+	return n > 0
+}
+
+// elsewhere reports whether the log is in another source than it was copied from.
+func (l *logIndex) elsewhere() bool { return l.opened && l.source != l.state.Source }
+
+// shrunk reports whether a log of which only its files tell anything is shorter than it was. Its
+// last segment is never deleted before another one follows, so that no log becomes shorter by
+// tierd's hand; one that was emptied begins again above what was copied.
+func (l *logIndex) shrunk() bool {
+	return l.opened && l.layout == tier.LayoutPlain && l.whole && len(l.local) > 0 &&
+		l.localEnd < l.state.Copied
 }
 
 func (e *Engine) open(l *logIndex) {

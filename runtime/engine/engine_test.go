@@ -99,6 +99,9 @@ func TestTrouble(t *testing.T) {
 		"compacted": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
 			s.Generation, tab.Compacted = 2, tier.Yes
 		})}, tier.CodeCompacted},
+		"compacted, and named": {Reconfigured{settings(func(s *Settings, tab *tier.Table) {
+			s.Generation, tab.Compacted, tab.Named = 2, tier.Yes, true
+		})}, tier.CodeCompactedTable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +113,35 @@ func TestTrouble(t *testing.T) {
 			r.after(10 * time.Hour)
 			r.none()
 			r.code(c.code)
+		})
+	}
+}
+
+// TestACompactedTableIsAnAlarmOnlyWhereItIsNamed: discovered by a pattern it is skipped, and nobody
+// has to be told; that somebody asked for it by name is a mistake.
+func TestACompactedTableIsAnAlarmOnlyWhereItIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		named, tiering bool
+		alarms         int
+	}{
+		"discovered":            {false, true, 0},
+		"named":                 {true, true, 1},
+		"named, and not tiered": {true, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, settings(func(_ *Settings, tab *tier.Table) {
+				tab.Named, tab.Tiering = c.named, c.tiering
+			}))
+			s := scan(seg(0), tail(10))
+			s.Compacted = true
+			r.step(Scanned{Scan: s})
+			r.step(SourceScanned{Source: "wal", Logs: []tier.LogID{orders}})
+			r.none()
+			if v := r.view(); len(v.Alarms) != c.alarms || len(v.Waiting) != 1-c.alarms {
+				t.Errorf("alarms %v, waiting %v", v.Alarms, v.Waiting)
+			}
 		})
 	}
 }

@@ -124,6 +124,20 @@ type Copy struct {
 	// content still does, only the identity is recorded anew. HasKnown tells whether there is one.
 	Known    tier.Position
 	HasKnown bool
+	// Over are the copies that overlap the segment: its batches must be of their leader epochs, or
+	// the source has written anew what was copied.
+	Over []tier.Position
+}
+
+// Compare looks whether the source's batches from From on are still those that were copied. Durable
+// sub-step, if they are not: Diverged. The manifest entry that it takes follows as a Publish.
+type Compare struct {
+	ID     EffectID
+	Log    tier.LogID
+	Source string
+	From   tier.Offset
+	Copies []tier.Position // that reach above From
+	Clips  tier.Position   // one more than the position of the log's last clip; 0 if it has none
 }
 
 // Resolve looks at what an attempt of unknown outcome left in the store, and finishes or abandons
@@ -245,7 +259,7 @@ type RemoteCandidate struct {
 type Remove struct {
 	ID     EffectID
 	Log    tier.LogID
-	Action tier.Action // DeleteRemote or DisableDelete
+	Action tier.Action // DeleteRemote, DisableDelete, or DeleteOrphan for what a clip left nothing of
 	Copies []RemoteCandidate
 	Remote Extent
 }
@@ -274,6 +288,9 @@ func (f Open) EffectID() EffectID { return f.ID }
 
 // EffectID implements Effect.
 func (f Copy) EffectID() EffectID { return f.ID }
+
+// EffectID implements Effect.
+func (f Compare) EffectID() EffectID { return f.ID }
 
 // EffectID implements Effect.
 func (f Resolve) EffectID() EffectID { return f.ID }
@@ -340,6 +357,24 @@ type Abandoned struct {
 	Next      tier.Position
 	Tombstone *Tombstone
 }
+
+// Disputed completes Copy where a batch at or above At is of another leader epoch than what was
+// copied there. Nothing was uploaded. Segment is the one that was read.
+type Disputed struct {
+	At      tier.Offset
+	Segment tier.Stat
+}
+
+// Diverged completes Compare where the source has written anew what was copied: State is what the
+// ledger holds now, with the clip.
+type Diverged struct{ State tier.LogState }
+
+// Agreed completes Compare where the source has what was copied.
+type Agreed struct{}
+
+// Silent completes Compare where the source ends below what was copied, and none of its batches
+// shows that it is another log.
+type Silent struct{}
 
 // Moved completes MoveStart, and Expire where at least one segment may go: Expired are the ranges
 // that left the log. Published is false where the manifest does not have it yet. Kept says why the
@@ -429,6 +464,10 @@ type Done struct{}
 func (Opened) result()    {}
 func (Copied) result()    {}
 func (Abandoned) result() {}
+func (Disputed) result()  {}
+func (Diverged) result()  {}
+func (Agreed) result()    {}
+func (Silent) result()    {}
 func (Moved) result()     {}
 func (StaysAll) result()  {}
 func (Removed) result()   {}

@@ -156,6 +156,10 @@ func (e *Engine) remoteFinished(f Effect, res Result) bool {
 			l.reindex(l.local)
 		}
 		e.evaluate(l)
+	case Compare:
+		l := e.log(f.Log)
+		e.compareFinished(l, res)
+		e.evaluate(l)
 	case MoveStart:
 		l := e.log(f.Log)
 		l.moving = false

@@ -28,10 +28,10 @@ type logIndex struct {
 	source      string
 	layout      tier.Layout
 	incarnation string
-	double      string // another source that has a log of this id; "" if none
-	present     bool   // seen by the last whole look at its source
-	whole       bool   // the last look could read everything of it
-	stays       bool   // its local segments are not for tierd to delete
+	double      *tier.Scan // of another source that has a log of this id; nil if none has
+	present     bool       // seen by the last whole look at its source
+	whole       bool       // the last look could read everything of it
+	stays       bool       // its local segments are not for tierd to delete
 	compacted   bool
 	localEnd    tier.Offset
 	sourceStart tier.Offset
@@ -39,6 +39,7 @@ type logIndex struct {
 	hasHW       bool
 	problems    []tier.Problem
 	dropping    []tier.LocalSegment // given up by the source's own program, and still on disk
+	lineage     []tier.EpochStart   // as the source has it on record
 	local       []tier.LocalSegment // ascending by base, and by next
 	localBytes  int64               // of local, summed up
 	states      []segmentState
@@ -73,6 +74,12 @@ type logIndex struct {
 	block      *tier.Reason // why nothing is decided
 	kept       *keptSegment
 	outdated   bool // what the question under way asked about has changed since
+
+	disputed  *dispute  // what was copied may not be what the source has any more
+	recheck   bool      // the lineage is a new one, and was not compared with the copies yet
+	comparing bool      // a Compare is under way
+	news      bool      // something came since it began that it may not have seen
+	cleared   tier.Stat // of a segment whose batches were compared and agree
 
 	tombstones []Tombstone                 // ascending by position
 	uncleared  map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
@@ -123,18 +130,20 @@ func compareRemote(a, b tier.Remote) int {
 // look takes over a fresh scan.
 func (l *logIndex) look(s tier.Scan) {
 	same := slices.Equal(l.local, s.Segments)
+	l.doubt(&s, same)
 	l.source, l.layout, l.incarnation = s.Source, s.Layout, s.Incarnation
 	l.present, l.whole, l.compacted, l.stale = true, s.Whole, s.Compacted, false
+	l.state.Emptied = l.state.Emptied && len(s.Segments) == 0
 	l.localEnd, l.sourceStart, l.problems = s.LocalEnd, s.SourceStart, s.Problems
 	l.dropping = s.Dropping
 	if l.hw != s.HighWatermark || l.hasHW != s.HasHighWatermark {
 		l.hw, l.hasHW, same = s.HighWatermark, s.HasHighWatermark, false
 	}
-	if same {
-		return
+	if !same {
+		l.kept = nil
+		l.reindex(s.Segments)
 	}
-	l.kept = nil
-	l.reindex(s.Segments)
+	l.raise()
 }
 
 // reindex takes over the local segments, which may be those that are there, and derives their
@@ -203,7 +212,7 @@ func (l *logIndex) derive() {
 // isCopy reports whether r is a copy of the segment as it is now. That another file came to a
 // segment of a plain log shows in the size of all of them; of a Kafka one files may be left out.
 func (l *logIndex) isCopy(r *tier.Remote, s *tier.LocalSegment) bool {
-	return r.Log == s.Log && r.Next <= s.Next &&
+	return r.Log == s.Log && r.Next <= s.Next && !r.Clipped &&
 		(l.layout != tier.LayoutPlain || r.Bytes == s.Bytes)
 }
 
@@ -260,6 +269,7 @@ func (l *logIndex) copyOf(s *tier.LocalSegment) (r tier.Remote, identical, found
 
 // addRemote takes over a finished copy; one with the same position is replaced.
 func (l *logIndex) addRemote(r tier.Remote) {
+	r = l.state.Clip(r)
 	i, found := slices.BinarySearchFunc(l.remote, r, compareRemote)
 	if found {
 		l.remote[i] = r
@@ -268,8 +278,8 @@ func (l *logIndex) addRemote(r tier.Remote) {
 	}
 	l.summed()
 	l.remote = slices.Insert(l.remote, i, r)
-	if i > 0 && l.remote[i-1].Base == r.Base || i+1 < len(l.remote) && l.remote[i+1].Base == r.Base {
-		l.sum.holds = false // one of them no longer counts
+	if r.Base < l.sum.inLog.Next || i+1 < len(l.remote) {
+		l.sum.holds = false // what others have too counts once
 		return
 	}
 	l.sum.add(l, &r)
@@ -283,15 +293,25 @@ type remoteSum struct {
 	start tier.Offset
 
 	inLog Extent // of the copies that are part of the log, each offset range once
-	past  bool   // there are copies of epochs that no longer count
+	past  bool   // there are copies of epochs that no longer count, or that were cut off wholly
 }
 
+// add adds a copy that begins no lower than those before it. Of one that overlaps them only what
+// they have not is counted, by its share of the offsets.
 func (s *remoteSum) add(l *logIndex, r *tier.Remote) {
 	if l.counts(r) {
-		s.inLog.add(r.Range, r.Bytes)
+		bytes := r.Bytes
+		if s.inLog.Segments > 0 && r.Base < s.inLog.Next {
+			own := tier.Range{Base: min(s.inLog.Next, r.Next), Next: r.Next}
+			bytes = tier.Share(bytes, own, r.Range)
+		}
+		s.inLog.add(r.Range, bytes)
 	}
-	s.past = s.past || r.Epoch < l.state.Fresh
+	s.past = s.past || l.past(r)
 }
+
+// past reports whether the copy is no part of the log, wherever that starts.
+func (l *logIndex) past(r *tier.Remote) bool { return r.Epoch < l.state.Fresh || r.Empty() }
 
 // summed brings the sum up to date.
 func (l *logIndex) summed() *remoteSum {
@@ -307,7 +327,7 @@ func (l *logIndex) sumUp() remoteSum {
 	for i := range l.remote {
 		r := &l.remote[i]
 		if i+1 < len(l.remote) && l.remote[i+1].Base == r.Base {
-			s.past = s.past || r.Epoch < l.state.Fresh
+			s.past = s.past || l.past(r)
 			continue
 		}
 		s.add(l, r)

@@ -27,7 +27,7 @@ func (e *Engine) Readable(id tier.LogID) (Readable, bool) {
 		return Readable{}, false
 	}
 	return Readable{Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
-		Usable: l.present && l.double == "" && e.source(l.source).trouble == nil &&
+		Usable: l.present && l.double == nil && e.source(l.source).trouble == nil &&
 			(!l.opened || l.incarnation == l.state.Incarnation),
 		SourceStart: l.sourceStart, HighWatermark: l.hw, HasHighWatermark: l.hasHW,
 		LocalEnd: l.localEnd}, true

@@ -14,10 +14,10 @@ import (
 // The start moves first, durably, in ledger and manifest; readers that are under way have the grace
 // to finish; only then do the objects go, each on a permit of its own.
 
-// counts reports whether the copy is part of the log: of an epoch that counts, and at or above the
-// log start.
+// counts reports whether the copy is part of the log: of an epoch that counts, at or above the log
+// start, and not cut off by a clip.
 func (l *logIndex) counts(r *tier.Remote) bool {
-	return r.Epoch >= l.state.Fresh && r.Next > l.state.LogStart
+	return !l.past(r) && r.Next > l.state.LogStart
 }
 
 // considerRemote finds out what is worth doing with the log's remote segments.
@@ -233,7 +233,7 @@ func (l *logIndex) together(list []RemoteCandidate) []RemoteCandidate {
 }
 
 // considerRemove proposes the removal of copies that are no longer part of the log, when the grace
-// is over.
+// is over. What a clip left nothing of is an orphan: it has no age that a limit could count.
 func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 	if l.removing || l.moving || l.expiring || t.draining || len(l.state.Unpublished) > 0 {
 		return // while the manifest lacks a move the gate would only keep it
@@ -254,6 +254,15 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 		if at > e.now {
 			l.wake(at)
 			continue
+		}
+		if cut := r.Empty() && !l.leaves(t); cut != (f.Action == tier.DeleteOrphan) {
+			if len(f.Copies) > 0 {
+				continue // by an effect of its own, after this one
+			}
+			f.Action = tier.DeleteRemote
+			if cut {
+				f.Action = tier.DeleteOrphan
+			}
 		}
 		if len(f.Copies) < deleteBatchMax {
 			f.Copies = append(f.Copies, RemoteCandidate{Remote: *r})
@@ -278,7 +287,7 @@ func (e *Engine) goes(l *logIndex, t *tableIndex, r *tier.Remote) bool {
 	if l.leaves(t) {
 		return l.startMovedFor(t)
 	}
-	if r.Epoch < l.state.Fresh {
+	if l.past(r) {
 		return true
 	}
 	if r.Next > l.state.LogStart {
@@ -295,6 +304,9 @@ func (l *logIndex) identifies(r *tier.Remote) bool {
 
 // removeAt is when the grace of the move that took the copy out of the log is over.
 func (e *Engine) removeAt(l *logIndex, t *tableIndex, r *tier.Remote) tier.Time {
+	if c, ok := tier.ClipOf(l.state.Clips, r.Position); ok && r.Empty() {
+		return c.At + e.settings.Grace
+	}
 	for _, m := range l.state.Moves {
 		if r.Next <= m.Start {
 			return m.At + e.settings.Grace

@@ -113,7 +113,7 @@ func (e *Engine) changeTier(t *tableIndex, s tier.TierState, epoch tier.TierEpoc
 func (e *Engine) drained(t *tableIndex) bool {
 	for _, l := range t.logs {
 		if l.copies > 0 || len(l.attempts) > 0 || l.resolving || l.deleting || l.removing ||
-			l.moving || l.opening {
+			l.moving || l.opening || l.comparing {
 			return false
 		}
 		if t.state.Policy == tier.PolicyDelete && l.opened &&

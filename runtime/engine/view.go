@@ -111,7 +111,7 @@ func (l *logIndex) localExtent() (all, lag Extent, oldest tier.Time) {
 	for i := range l.local {
 		s := &l.local[i]
 		all.add(s.Range, s.Bytes)
-		if s.Closed() && l.states[i] != copied {
+		if s.Closed() && l.states[i] != copied && l.states[i] != expired {
 			lag.add(s.Range, s.Bytes)
 			if oldest == 0 || s.Log.ModTime < oldest {
 				oldest = s.Log.ModTime
@@ -132,7 +132,8 @@ func (l *logIndex) tiers(t *tableIndex) bool {
 
 // resting reports whether a blocked log is as it should be, so that nobody has to be alarmed.
 func resting(c tier.Code) bool {
-	return c == tier.CodeCompacted || c == tier.CodeTieringDisabled || c == tier.CodeFrozen
+	return c == tier.CodeCompacted || c == tier.CodeTieringDisabled || c == tier.CodeFrozen ||
+		c == tier.CodeEmptied
 }
 
 // remoteExtent is what of the log is in the store.
@@ -163,6 +164,9 @@ func (l *logIndex) alarms() []tier.Reason {
 		r := *l.failure
 		r.Until = l.retryAt
 		out = append(out, r)
+	}
+	if l.disputed != nil {
+		out = append(out, l.inDispute())
 	}
 	for _, q := range l.quarantine {
 		r := q.reason
@@ -320,6 +324,9 @@ func (e *Engine) whyStays(l *logIndex, i int) []tier.Reason {
 	case l.states[i] == lost && t.state.State == tier.Enabled:
 		return one(tier.CodeStoreLost, 0, "the store no longer has the copy of segment %s: it is "+
 			"copied again", s.Range)
+	case l.states[i] == expired && t.state.State == tier.Enabled:
+		return one(tier.CodeExpired, 0, "segment %s came after its copy had expired: it is copied once "+
+			"more, and goes, when a limit lets it", s.Range)
 	case l.states[i] != copied && t.state.State == tier.Enabled:
 		return one(tier.CodeNotCopied, 0, "segment %s is not copied yet", s.Range)
 	}

@@ -42,12 +42,14 @@ type rig struct {
 	source *spySource
 
 	governed bool
-	tiering  bool
-	way      tier.LocalDelete
-	brake    tier.Brake
-	paused   *tier.Reason
-	answer   gate.Decision // of the policies
-	attempts byte
+	// unconfigured is set where the source is in the configuration no more.
+	unconfigured bool
+	tiering      bool
+	way          tier.LocalDelete
+	brake        tier.Brake
+	paused       *tier.Reason
+	answer       gate.Decision // of the policies
+	attempts     byte
 }
 
 func newRig(t *testing.T) *rig {
@@ -84,7 +86,7 @@ func (r *rig) boot() {
 	r.audit, r.source = &spyAudit{Log: log}, &spySource{Source: src}
 	r.x = New(Config{Ledger: r.ledger, Store: store, Audit: r.audit,
 		Source: func(name string) Source {
-			if name != "wal" {
+			if name != "wal" || r.unconfigured {
 				return nil
 			}
 			return r.source

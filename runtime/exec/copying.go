@@ -42,6 +42,9 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 			return r, err
 		}
 	}
+	if d, found, err := x.disputed(f, &content); err != nil || found {
+		return d, err
+	}
 	if err := ctx.Err(); err != nil {
 		// Nobody waits for this call any more, or will hear of an attempt that it begins.
 		return failure(tier.CodeRetry, "copy of %s %s: %v", f.Log, f.Segment.Range, err), nil

@@ -91,7 +91,8 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	dropErr := dropUnlessGivenUp(ctx, src, permit, facts.Target())
 	outcome := x.ended(context.WithoutCancel(ctx), src, facts.Target(), dropErr)
 	if outcome.Result == tier.OutcomeDeleted {
-		err := x.recordDeleted(ctx, f.Log, facts.Seg.Range, facts.Seg.Bytes, facts.Safety.Window)
+		err := x.recordDeleted(ctx, f.Log, facts.Seg.Range, facts.Seg.Bytes, facts.Safety.Window,
+			facts.Seg.OrdinalFromNewest == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func (x *Executor) ended(ctx context.Context, src Source, t gate.Target, err err
 			return out
 		}
 	}
-	gone, known := looked(ctx, src, t.Log, t.Range)
+	gone, _, known := looked(ctx, src, t.Log, t.Range)
 	switch {
 	case known && gone:
 		out.Result = tier.OutcomeDeleted

@@ -97,6 +97,8 @@ func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.Result, erro
 		return x.resolve(ctx, f)
 	case engine.Delete:
 		return x.delete(ctx, f)
+	case engine.Compare:
+		return x.compare(ctx, f)
 	case engine.RecordHole:
 		return x.recordHole(ctx, f)
 	case engine.Publish:

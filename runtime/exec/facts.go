@@ -71,9 +71,9 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 	if err := x.vet(ctx, src, facts, c); err != nil {
 		return nil, tier.Copy{}, err
 	}
-	x.lookAtSource(ctx, src, facts, c)
+	record := x.lookAtSource(ctx, src, facts, c)
 	facts.Safety.Window = durable.Window.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
-	cp, err := x.prove(ctx, src, facts, c)
+	cp, err := x.prove(ctx, src, facts, c, record)
 	return facts, cp, err
 }
 
@@ -116,20 +116,20 @@ func (x *Executor) vet(ctx context.Context, src Source, facts *gate.Facts,
 	return nil
 }
 
-// lookAtSource scans the log afresh.
+// lookAtSource scans the log afresh. It returns what the source has on record of its leader epochs.
 func (x *Executor) lookAtSource(ctx context.Context, src Source, facts *gate.Facts,
-	c engine.DeleteCandidate) {
+	c engine.DeleteCandidate) []tier.EpochStart {
 	scan, whole, err := src.Look(ctx, facts.Log.ID)
 	if err != nil {
 		facts.Safety.Proof.Objection = err.Error()
-		return
+		return nil
 	}
 	facts.Safety.SourceWhole = tier.TruthOf(whole)
 	l := &facts.Log
 	l.SourceStart, l.LocalEnd = scan.SourceStart, scan.LocalEnd
 	l.HighWatermark, l.HasHighWatermark = scan.HighWatermark, scan.HasHighWatermark
 	if len(scan.Segments) == 0 {
-		return
+		return scan.Lineage
 	}
 	l.LocalStart = scan.Segments[0].Base
 	if o := &facts.Safety.Owner; o.Asked == tier.Yes {
@@ -142,17 +142,18 @@ func (x *Executor) lookAtSource(ctx context.Context, src Source, facts *gate.Fac
 		}
 		facts.Safety.FirstLocal = tier.TruthOf(i == 0)
 		facts.Safety.Closed = tier.TruthOf(s.Closed())
-		facts.Seg.Bytes, facts.Seg.File = s.Bytes, s.Log
+		facts.Seg.Bytes, facts.Seg.File, facts.Seg.Rest = s.Bytes, s.Log, s.Rest
 		facts.Seg.MaxTime, facts.Seg.ModTime = s.MaxTime, s.Log.ModTime
 		facts.Seg.OrdinalFromNewest = int64(len(scan.Segments) - 1 - i)
 	}
+	return scan.Lineage
 }
 
 // prove establishes, each time anew, that every byte of the segment is in the store: by the
-// ledger's record, the identity of the files now, the manifest entry as the store gives it now, and
-// the objects as the store has them now.
+// ledger's record, the identity of the files now, the lineage that the source has on record, the
+// manifest entry as the store gives it now, and the objects as the store has them now.
 func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
-	c engine.DeleteCandidate) (tier.Copy, error) {
+	c engine.DeleteCandidate, record []tier.EpochStart) (tier.Copy, error) {
 	p := &facts.Safety.Proof
 	log := facts.Log.ID
 	if !c.Copied {
@@ -172,11 +173,21 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 	p.Recorded = tier.TruthOf(cp.Content.Range == facts.Seg.Range && len(cp.Content.Files) > 0)
 	state, _ := x.c.Ledger.Log(log)
 	fresh := max(state.Fresh, x.c.Ledger.Table(log.Table).Fresh)
-	facts.Safety.EpochCurrent = tier.TruthOf(cp.Epoch >= fresh && cp.Epoch <= facts.Log.Epoch)
+	facts.Safety.EpochCurrent = tier.TruthOf(state.Epoch == facts.Log.Epoch &&
+		cp.Epoch >= fresh && cp.Epoch <= state.Epoch)
+	if c, ok := tier.ClipOf(state.Clips, cp.Position); ok && c.Offset < cp.Content.Range.Next {
+		p.Lineage, p.Objection = tier.No, fmt.Sprintf("the source has written anew from offset %d on "+
+			"since it was copied", c.Offset)
+		return cp, nil
+	}
 	if p.Identity, p.Objection, err = x.identical(ctx, src, facts, &cp); err != nil {
 		return cp, err
 	}
 	if p.Identity != tier.Yes || p.Recorded != tier.Yes {
+		return cp, nil
+	}
+	if !agrees(record, cp.Content.Lineage) {
+		p.Lineage, p.Objection = tier.No, "the source's own record names other leader epochs"
 		return cp, nil
 	}
 	x.proveStore(ctx, src, p, log, cp)

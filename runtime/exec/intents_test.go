@@ -92,3 +92,50 @@ func TestAnInterruptedAcceptanceIsConcluded(t *testing.T) {
 		t.Errorf("outcomes %+v, want one: kept", o)
 	}
 }
+
+// TestAnIntentDoesNotStayOpenBecauseItsLogIsGone: nothing more of the log is deleted, so nothing
+// but the sweep looks again.
+func TestAnIntentDoesNotStayOpenBecauseItsLogIsGone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *rig)
+		want   tier.OutcomeResult
+		gone   int64
+	}{
+		"its directory is gone": {func(r *rig) {
+			r.must(r.disk.Mkdir("wal/orders/1"))
+			r.write("../1/"+fileName(0), "another log")
+			for _, name := range []string{fileName(0), fileName(10), fileName(20)} {
+				r.must(r.disk.Remove("wal/orders/0/" + name))
+			}
+			r.must(r.disk.RemoveDir("wal/orders/0"))
+		}, tier.OutcomeDeleted, 1},
+		"its source cannot be read for a while": {func(r *rig) {
+			fails := 2
+			r.source.look = func() error {
+				if fails--; fails >= 0 {
+					return errOut
+				}
+				return nil
+			}
+		}, tier.OutcomeKept, 0},
+		"its source is not configured": {func(r *rig) { r.unconfigured = true },
+			tier.OutcomeUnknown, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := interrupted(t, false)
+			c.change(r)
+			r.must(r.x.ResolveIntents(context.Background()))
+			for range 2 {
+				r.do(engine.Sweep{ID: 9})
+			}
+			if o := r.audit.outcomes; len(o) != 1 || o[0].Result != c.want {
+				t.Errorf("outcomes %+v, want one: %s", o, c.want)
+			}
+			if w := r.ledger.Table("orders").Window; w.Segments != c.gone {
+				t.Errorf("the brake counts %d, want %d", w.Segments, c.gone)
+			}
+		})
+	}
+}

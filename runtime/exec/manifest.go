@@ -75,6 +75,9 @@ func (x *Executor) refusedHole(f engine.RecordHole, refusal error) (engine.Resul
 // depend on the ledger alone.
 func (x *Executor) publishFact(ctx context.Context, log tier.LogID,
 	pos tier.Position) (engine.Result, error) {
+	if state, ok := x.c.Ledger.Log(log); ok && !slices.Contains(state.Unpublished, pos) {
+		return engine.Done{}, nil // by an earlier call: what stands there well is not written over
+	}
 	facts, err := x.c.Ledger.Facts(log, pos, pos+1)
 	if err != nil {
 		return nil, fatal(err)

@@ -81,8 +81,12 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 
 // sweep looks at every object under the ledger's id and removes those that nothing names: no copy,
 // attempt or tombstone the files of an attempt or its manifest entry, and no checkpoint that a
-// later one does not stand for. Durable sub-steps for each: audit record, DELETE, audit outcome.
+// later one does not stand for. Before, it looks again how deletions ended that a crash
+// interrupted. Durable sub-steps for each: audit record, DELETE, audit outcome.
 func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
+	if err := x.resolveAllLeft(ctx); err != nil {
+		return nil, err
+	}
 	g := x.c.Generation()
 	var done engine.Swept
 	var orphans []tier.StoredObject

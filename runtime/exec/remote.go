@@ -118,6 +118,7 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		if err != nil {
 			return nil, err
 		}
+		c.Remote = state.Clip(c.Remote)
 		r := &facts.Safety.Remote
 		r.Logical, r.LedgerKnows = true, knows
 		r.Oldest = tier.TruthOf(c.Next <= state.Copied && (i == 0 || c.Base <= m.Start))
@@ -242,9 +243,13 @@ func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.
 	if len(s.Unpublished) > 0 {
 		return tier.Unknown, tier.Unknown
 	}
+	in := tier.Clipped(s.Clips, c.Position, c.Content.Range)
+	if clip, ok := tier.ClipOf(s.Clips, c.Position); ok && in.Empty() {
+		return tier.Yes, tier.TruthOf(now >= clip.At+grace) // the source has written all of it anew
+	}
 	for _, m := range s.Moves {
 		all := t.Leaves() && m.Cause != tier.MoveExpired && m.At >= t.Since
-		if c.Content.Range.Next <= m.Start || all {
+		if in.Next <= m.Start || all {
 			return tier.Yes, tier.TruthOf(now >= m.At+grace)
 		}
 	}
@@ -252,7 +257,7 @@ func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.
 		return tier.Yes, tier.TruthOf(now >= t.Since+grace)
 	}
 	// A copy that finished after its range had left the log: no reader ever saw it there.
-	below := tier.TruthOf(c.Content.Range.Next <= s.LogStart)
+	below := tier.TruthOf(in.Next <= s.LogStart)
 	return below, below
 }
 
@@ -284,12 +289,15 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 			return nil, err
 		}
 		facts.Safety.Remote.LedgerKnows = knows
+		if f.Action == tier.DeleteOrphan {
+			cutOff(facts, &state, &cp)
+		}
 		kept, err := x.removeOne(ctx, g, facts, &cp)
 		if err != nil {
 			return nil, err
 		}
 		if kept != nil {
-			kept.Position, kept.Range = c.Position, c.Range
+			kept.Position, kept.Range = c.Position, facts.Seg.Range
 			done.Kept = append(done.Kept, *kept)
 			continue
 		}
@@ -299,6 +307,17 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 		done.Positions = append(done.Positions, c.Position)
 	}
 	return done, nil
+}
+
+// cutOff tells of a copy that a clip left nothing of it, durably and in the manifest: so nothing
+// names its objects that counts.
+func cutOff(facts *gate.Facts, s *tier.LogState, c *tier.Copy) {
+	r := &facts.Safety.Remote
+	r.Unnamed = tier.TruthOf(len(c.Content.Files) > 0 &&
+		tier.Clipped(s.Clips, c.Position, c.Content.Range).Empty())
+	if r.OutOfLog == tier.Yes {
+		r.OldEnough = r.GraceOver
+	}
 }
 
 // recordRemoved makes the ledger forget the copy. That it did so already, for a call that was given

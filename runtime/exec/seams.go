@@ -52,6 +52,11 @@ type Source interface {
 	// Read passes once over the files of the segment in order, checks every batch, and returns
 	// digests and facts. ErrDamaged, ErrVanished and ErrChanged are wrapped.
 	Read(ctx context.Context, id tier.LogID, r tier.Range) (tier.Content, error)
+	// Batches calls fn with the offsets and the leader epoch of each batch on disk that has an offset
+	// in r, ascending, also in the active segment; an error of fn ends the walk. It finds none where
+	// the source does not know what is in its files.
+	Batches(ctx context.Context, id tier.LogID, r tier.Range,
+		fn func(batch tier.Range, epoch tier.LeaderEpoch) error) error
 	// Stat returns the identity that the file of a segment has now.
 	Stat(ctx context.Context, id tier.LogID, name string) (tier.Stat, error)
 	// LogFile is the base name of the file that holds the records of the segment with the base.

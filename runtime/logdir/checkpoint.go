@@ -142,17 +142,6 @@ func parseEpochs(name, text string) ([]tier.EpochStart, error) {
 	return epochs, nil
 }
 
-// epochAt returns the epoch that the checkpoint names for the offset; false where it names none.
-func epochAt(epochs []tier.EpochStart, o tier.Offset) (epoch tier.LeaderEpoch, known bool) {
-	for _, e := range epochs {
-		if e.Start > o {
-			break
-		}
-		epoch, known = e.Epoch, true
-	}
-	return epoch, known
-}
-
 // parseTopicID reads the topic's id out of a partition.metadata: lines of "key: value".
 func parseTopicID(name, text string) (string, error) {
 	id, version := "", ""

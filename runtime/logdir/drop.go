@@ -78,6 +78,10 @@ func (s *Source) drop(root vfs.Dir, dir string, target gate.Target) error {
 		return fmt.Errorf("%s: %w: its files have %d bytes, and the permit is for %d",
 			seg.name, tier.ErrChanged, seg.bytes, target.Bytes)
 	}
+	if seg.rest != target.Rest {
+		return fmt.Errorf("%s: %w: a file beside it was written since it was asked about", seg.name,
+			tier.ErrChanged)
+	}
 	if err := t.take(seg.name, target.File); err != nil {
 		return errors.Join(err, t.putRight())
 	}

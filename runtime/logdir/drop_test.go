@@ -86,6 +86,9 @@ func (v *victim) targetNow(w *world) gate.Target {
 		File: w.stat(v.dir + "/" + v.records)}
 	for _, name := range v.all {
 		t.Bytes += w.stat(v.dir + "/" + name).Size
+		if name != v.records {
+			t.Rest ^= tier.MarkOf(name, w.stat(v.dir+"/"+name))
+		}
 	}
 	return t
 }
@@ -178,6 +181,19 @@ func TestDropRefuses(t *testing.T) {
 			tier.ErrChanged, ""},
 		{"another file", nil, func(_ *world, _ *victim, g *gate.Target) { g.File.Inode += 1000 },
 			tier.ErrChanged, ""},
+		{"a file beside it was written anew, of the same size", nil,
+			func(w *world, v *victim, _ *gate.Target) {
+				for _, name := range v.all {
+					if name == v.records {
+						continue
+					}
+					v.content[name] = bytes.Repeat([]byte{7}, len(v.content[name]))
+					w.put(v.dir+"/new", v.content[name]) // of another inode, whatever the clock says
+					w.remove(v.dir + "/" + name)
+					w.put(v.dir+"/"+name, v.content[name])
+					w.remove(v.dir + "/new")
+				}
+			}, tier.ErrChanged, "a file beside it"},
 		{"it ends sooner", nil, func(_ *world, _ *victim, g *gate.Target) { g.Range.Next += 1000 },
 			tier.ErrChanged, "it ends at"},
 		{"nothing follows it", nil, func(w *world, v *victim, _ *gate.Target) {

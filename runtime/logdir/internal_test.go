@@ -86,7 +86,7 @@ func TestEpochAt(t *testing.T) {
 	t.Parallel()
 	epochs := []tier.EpochStart{{Epoch: 3, Start: 100}, {Epoch: 8, Start: 400}}
 	for o, want := range map[tier.Offset]tier.LeaderEpoch{99: -1, 100: 3, 399: 3, 400: 8, 1000: 8} {
-		got, known := epochAt(epochs, o)
+		got, known := tier.EpochAt(epochs, o)
 		if known != (want >= 0) || known && got != want {
 			t.Errorf("at %d: %d, %v; want %d", o, got, known, want)
 		}

@@ -79,6 +79,7 @@ func (*kafka) group(infos []vfs.Info) listing {
 	l := listing{whole: true}
 	var before tier.Offset // base of the companions counted in bytes, which come before the log
 	var bytes int64
+	var rest tier.Mark
 	for _, i := range infos {
 		if i.Name == trashName {
 			l.trashed = true
@@ -96,19 +97,21 @@ func (*kafka) group(infos []vfs.Info) listing {
 			l.hide(i.Name, tier.CodeNotRegular, "not a regular file: links are not followed")
 		case ext == extLog:
 			if before != base {
-				bytes = 0
+				bytes, rest = 0, 0
 			}
 			l.segments = append(l.segments, segmentFile{base: base, bytes: bytes + i.Size,
-				stat: i.Stat, name: i.Name})
+				rest: rest, stat: i.Stat, name: i.Name})
 		case isCompanion(ext) && i.Regular():
 			if n := len(l.segments); n > 0 && l.segments[n-1].base == base {
 				l.segments[n-1].bytes += i.Size
+				l.segments[n-1].rest ^= tier.MarkOf(i.Name, i.Stat)
 				continue
 			}
 			if before != base {
-				before, bytes = base, 0
+				before, bytes, rest = base, 0, 0
 			}
 			bytes += i.Size
+			rest ^= tier.MarkOf(i.Name, i.Stat)
 		}
 	}
 	if len(l.segments) == 0 && l.whole {
@@ -152,7 +155,8 @@ func (*kafka) exact() bool { return false }
 // judge implements layout.
 func (k *kafka) judge(f *folder, at judging) tier.Scan {
 	scan := tier.Scan{Incarnation: f.kafka.incarnation, HasHighWatermark: true,
-		Whole: f.whole && at.broker.whole, Problems: f.problems}
+		Lineage: f.kafka.lineage,
+		Whole:   f.whole && at.broker.whole, Problems: f.problems}
 	// What is not known is taken for 0: nothing is known to be below it.
 	recoveryPoint := at.broker.recoveryPoint[f.id]
 	scan.HighWatermark = at.broker.highWatermark[f.id]
@@ -178,7 +182,7 @@ func (k *kafka) judge(f *folder, at judging) tier.Scan {
 	scan.SourceStart = max(scan.SourceStart, f.segments[0].base)
 	scan.Segments = make([]tier.LocalSegment, len(f.segments))
 	for i, s := range f.segments {
-		seg := tier.LocalSegment{Bytes: s.bytes, Log: s.stat}
+		seg := tier.LocalSegment{Bytes: s.bytes, Log: s.stat, Rest: s.rest}
 		seg.Base = s.base
 		next, rolled := f.next(i)
 		if !rolled {
@@ -204,6 +208,7 @@ func (k *kafka) judge(f *folder, at judging) tier.Scan {
 // partition is what is particular to a Kafka partition's folder.
 type partition struct {
 	incarnation string
+	lineage     []tier.EpochStart
 	tail        tail
 }
 
@@ -217,6 +222,9 @@ type tail struct {
 // readPartition reads what the partition says of itself. Older brokers write no metadata.
 func readPartition(root vfs.Dir, dir string, infos []vfs.Info, l *listing) *partition {
 	p := &partition{}
+	if _, found := infoOf(infos, fileLeaderEpochs); found {
+		p.lineage = readEpochs(root, dir, l)
+	}
 	if _, found := infoOf(infos, filePartition); !found {
 		return p
 	}

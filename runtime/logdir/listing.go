@@ -42,6 +42,7 @@ type layout interface {
 type segmentFile struct {
 	base   tier.Offset
 	bytes  int64
+	rest   tier.Mark // of its other files
 	stat   tier.Stat // of the file with the records
 	name   string    // of the file with the records
 	broken bool      // it bounds its neighbours, and is itself no segment

@@ -183,6 +183,7 @@ func (p *plain) group(infos []vfs.Info) listing {
 		for at := range i.Name {
 			if n, ok := stems[i.Name[:at]]; ok && i.Name[at] == '.' {
 				l.segments[n].bytes += i.Size
+				l.segments[n].rest ^= tier.MarkOf(i.Name, i.Stat)
 				break
 			}
 		}
@@ -239,7 +240,7 @@ func (p *plain) judge(f *folder, at judging) tier.Scan {
 	for i, s := range f.segments {
 		_, followed := f.next(i)
 		seg := tier.LocalSegment{Range: tier.Range{Base: s.base, Next: s.base}, Bytes: s.bytes,
-			Log: s.stat, Waits: tier.WaitsForNothing}
+			Log: s.stat, Rest: s.rest, Waits: tier.WaitsForNothing}
 		if next, known := p.end(&f.listing, i); known {
 			seg.Next = next
 		}

@@ -265,7 +265,7 @@ func (p *pass) compareEpochs() error {
 		return nil
 	}
 	for _, e := range p.content.Lineage {
-		want, known := epochAt(epochs, e.Start)
+		want, known := tier.EpochAt(epochs, e.Start)
 		if known && e.Epoch != tier.NoLeaderEpoch && want != e.Epoch {
 			p.problem(fileLeaderEpochs, tier.CodeLineage, fmt.Sprintf("the batch at offset %d is "+
 				"of leader epoch %d, and the checkpoint says %d", e.Start, e.Epoch, want))

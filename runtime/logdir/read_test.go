@@ -690,7 +690,8 @@ func TestOneSegmentOfMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := gate.Target{Action: tier.DeleteLocal, Log: id, Range: r,
-		File: content.Files[0].Stat, Bytes: content.Bytes()}
+		File: content.Files[0].Stat, Bytes: content.Bytes(),
+		Rest: tier.MarkOf(content.Files[1].Name, content.Files[1].Stat)}
 	if err := s.Drop(ctx, permit(t, target), target); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,9 @@ type Result struct {
 	// Trouble is set where the source is vanished, empty or unreadable. Then nothing else is, and
 	// nothing of the source may be decided.
 	Trouble *tier.Reason
+	// Empty is set where the trouble is that the directory is there and has no segment of any log: as
+	// an unmounted one looks, or one whose last segment was deleted.
+	Empty bool
 	// Scans are of the logs that are not as they were at the last scan; ascending by log.
 	Scans []tier.Scan
 	// Unchanged are the logs that are; ascending.
@@ -67,7 +70,7 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 	}
 	infos, err := root.List(".")
 	if trouble := s.trouble(infos, err); trouble != nil {
-		return Result{Trouble: trouble}, nil
+		return Result{Trouble: trouble, Empty: err == nil}, nil
 	}
 	v := &visitor{source: s, root: root, now: now, folders: map[string]*folder{}}
 	if err := v.visit(ctx, infos); err != nil {
@@ -84,7 +87,7 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 	}
 	res.Logs = slices.SortedFunc(maps.Keys(byID), tier.LogID.Compare)
 	if len(res.Logs) == 0 && s.cfg.Layout == tier.LayoutPlain {
-		return Result{Trouble: &tier.Reason{Code: tier.CodeSourceVanished,
+		return Result{Empty: true, Trouble: &tier.Reason{Code: tier.CodeSourceVanished,
 			Text: "no file in the source's directory matches its pattern"}}, nil
 	}
 	for _, id := range res.Logs {

@@ -86,7 +86,8 @@ func TestConcurrentUse(t *testing.T) {
 	for base := tier.Offset(0); base < 900; base += 100 {
 		target := gate.Target{Action: tier.DeleteLocal, Log: logID(t, "orders/0"),
 			Range: tier.Range{Base: base, Next: base + 100},
-			File:  b.stat(file("orders-0", base, "log")), Bytes: b.bytes("orders-0", base)}
+			File:  b.stat(file("orders-0", base, "log")), Bytes: b.bytes("orders-0", base),
+			Rest: b.rest("orders-0", base)}
 		p := permit(t, target)
 		group.Go(func() {
 			if _, err := read(s, base, base+100); err != nil {
@@ -243,7 +244,7 @@ func TestKafkaFiles(t *testing.T) {
 		b.put(file("orders-0", 0, "txnindex"), nil)
 		for _, name := range []string{file("orders-0", 0, "log.deleted"), "orders-0/notes.txt",
 			file("orders-0", 50, "log.cleaned"), file("orders-0", 50, "index"),
-			file("orders-0", 150, "snapshot"), "orders-0/leader-epoch-checkpoint"} {
+			file("orders-0", 150, "snapshot")} {
 			b.put(name, []byte("something"))
 		}
 		s := b.open(tier.LayoutKafka)

@@ -327,6 +327,15 @@ func (b *broker) bytes(dir string, base tier.Offset) (n int64) {
 	return n
 }
 
+// rest is the mark of a segment's indexes.
+func (b *broker) rest(dir string, base tier.Offset) (m tier.Mark) {
+	for _, ext := range []string{"index", "timeindex"} {
+		name := file(dir, base, ext)
+		m ^= tier.MarkOf(path.Base(name), b.stat(name))
+	}
+	return m
+}
+
 // file is the path of a segment's file.
 func file(dir string, base tier.Offset, ext string) string {
 	return path.Join(dir, fmt.Sprintf("%020d.%s", base, ext))
@@ -362,7 +371,8 @@ func permit(t *testing.T, target gate.Target) gate.Permit {
 		Action: target.Action, Now: now,
 		Table: tier.Table{Tiering: true},
 		Log:   gate.LogFacts{ID: target.Log, State: tier.Enabled, Copied: target.Range.Next},
-		Seg:   gate.SegmentFacts{Range: target.Range, File: target.File, Bytes: target.Bytes},
+		Seg: gate.SegmentFacts{Range: target.Range, File: target.File, Bytes: target.Bytes,
+			Rest: target.Rest},
 		Safety: gate.SafetyFacts{Closed: tier.Yes, FirstLocal: tier.Yes, EpochCurrent: tier.Yes,
 			SourceWhole: tier.Yes, NotPaused: tier.Yes, OwnsSource: tier.Yes,
 			DropWay: tier.LocalDeleteUnlink, Proof: gate.Proof{Recorded: tier.Yes,

@@ -65,7 +65,9 @@ type Remote struct {
 	Range
 	Position   Position
 	Epoch      TierEpoch
+	Last       LeaderEpoch // of its last batch; NoLeaderEpoch where its batches carry none
 	Verified   bool
+	Clipped    bool // a clip cuts it off: the file that it is a copy of was written anew since
 	Bytes      int64
 	Log        Stat // identity of the local log file when the copy finished
 	MaxTime    Time
@@ -79,6 +81,7 @@ func (c *Copy) Remote() Remote {
 		Range: c.Content.Range, Position: c.Position, Epoch: c.Epoch,
 		Verified: c.Verified != "", Bytes: c.Content.Bytes(),
 		MaxTime: c.Content.MaxTime, ModTime: c.ModTime, FinishedAt: c.FinishedAt,
+		Last: LastEpoch(c.Content.Lineage),
 	}
 	if len(c.Content.Files) > 0 {
 		r.Log = c.Content.Files[0].Stat

@@ -21,6 +21,7 @@ const (
 	CodeRetainForever  Code = "retain-for-ever"     // no limit is set
 	CodeQuarantined    Code = "quarantined"         // damaged; blocks its own log
 	CodeCompacted      Code = "compacted"           // compacted logs are not tiered
+	CodeCompactedTable Code = "compacted-table"     // likewise, and an entry names the table
 	CodeDenied         Code = "denied"              // a policy denied it
 	CodePolicyError    Code = "policy-error"        // a policy failed, timed out or gave no answer
 	CodeExpire         Code = "expire"              // a policy asked for it
@@ -35,6 +36,8 @@ const (
 	CodeSourceInUse    Code = "source-in-use"       // another process holds the directory's lock
 	CodeDuplicateLog   Code = "duplicate-log"       // one id in two places: both are frozen
 	CodeIncarnation    Code = "recreated"           // the log was recreated under the same name
+	CodeMoved          Code = "moved"               // it is in another source, and may be another log
+	CodeEmptied        Code = "emptied"             // all of it is in the store alone
 	CodeBadName        Code = "bad-name"            // a file name carries no base offset
 	CodeDuplicateBase  Code = "duplicate-base"      // two files claim the same base
 	CodeNotRegular     Code = "not-regular"         // a link, a directory or a device

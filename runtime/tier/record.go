@@ -8,7 +8,8 @@ type Record interface {
 }
 
 // LogOpened is the first sight of a log in a source. Copied and start begin at Start, the base of
-// the first usable local segment.
+// the first usable local segment. Seen again in another source it is the same log only if it says
+// so itself, by its incarnation; then Source alone is taken over.
 type LogOpened struct {
 	Log         LogID
 	Source      string
@@ -84,6 +85,8 @@ type LocalDeleted struct {
 	Bytes  int64
 	At     Time
 	Window BrakeWindow
+	// Emptied is set where no segment of the log is local after it.
+	Emptied bool
 }
 
 // TablePaused stops all deletions of a table until TableResumed.
@@ -260,6 +263,9 @@ type LogState struct {
 	Clips []Clip
 	// Checkpoints[l] is the number of leading blocks of level l+1 that are durable.
 	Checkpoints []uint64
+	// Emptied says that tierd deleted the last local segment, and has copied nothing of the log since:
+	// that the source has nothing of it is as it should be.
+	Emptied bool
 }
 
 // StartMove is one move of a log's start.
@@ -273,6 +279,7 @@ type StartMove struct {
 type Clip struct {
 	Position Position `json:"position"`
 	Offset   Offset   `json:"offset"`
+	At       Time     `json:"at"` // when it was recorded
 }
 
 // TableState is the durable state of a table.

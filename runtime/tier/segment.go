@@ -13,6 +13,25 @@ type Stat struct {
 	ModTime Time   `json:"mtime"` // nanoseconds since the Unix epoch
 }
 
+// Mark stands for the names and identities of some files, whatever their order: it is the exclusive
+// or of the files' own marks, and changes with any of them.
+type Mark uint64
+
+// MarkOf is the mark of one file: 64-bit FNV-1a over its name and what its stat says.
+func MarkOf(name string, s Stat) Mark {
+	const prime = 1099511628211
+	h := uint64(14695981039346656037)
+	for _, c := range []byte(name) {
+		h = (h ^ uint64(c)) * prime
+	}
+	for _, n := range [...]uint64{s.Inode, uint64(s.Size), uint64(s.ModTime)} {
+		for shift := 0; shift < 64; shift += 8 {
+			h = (h ^ n>>shift&0xff) * prime
+		}
+	}
+	return Mark(h)
+}
+
 // SHA256 is the SHA-256 of a file's whole content.
 type SHA256 [32]byte
 
@@ -40,6 +59,7 @@ type LocalSegment struct {
 	Range
 	Bytes   int64      // of all files of the segment
 	Log     Stat       // of the file that holds the records; identifies the segment
+	Rest    Mark       // of all its other files; 0 if it has none
 	Waits   WaitReason // why the segment is not closed; WaitsForNothing if it is
 	MaxTime Time       // largest record timestamp if the scan knows it; absent otherwise
 }
@@ -87,9 +107,12 @@ type Scan struct {
 	HighWatermark    Offset
 	HasHighWatermark bool
 	LocalEnd         Offset // end of the last record seen, also in the active segment
-	Compacted        bool
-	Whole            bool // everything of the log could be read; false proves nothing
-	Problems         []Problem
+	// Lineage is what the source itself keeps on record of its leader epochs, ascending; nil where it
+	// keeps nothing, or nothing that can be read. It says nothing of offsets below its first entry.
+	Lineage   []EpochStart
+	Compacted bool
+	Whole     bool // everything of the log could be read; false proves nothing
+	Problems  []Problem
 }
 
 // Problem is something in a source that an operator should know of: a name that is no number, two

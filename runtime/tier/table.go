@@ -30,6 +30,7 @@ type Table struct {
 	Tiering       bool          // remote.storage.enable
 	DisablePolicy DisablePolicy // remote.log.disable.policy
 	Compacted     Truth         // as the user declares it; Unknown leaves it to what is discovered
+	Named         bool          // an entry has this very name, and no pattern
 	Entry         string        // file:line of the entry that governs it; "defaults" where none does
 	// Governor names that entry for the ledger, so that it is known when it is gone: its name in
 	// the list of tables after "tables/", whatever line it stands in, or GovernedByDefaults.

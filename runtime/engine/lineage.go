@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// What was copied may have been cut off at the source by a change of leader, and written anew. The
+// source's record of its leader epochs shows it at a scan, the batches of a segment at its copy.
+// Both are hints: the log is then left alone until a Compare has looked at the batches themselves.
+
+// dispute is a doubt whether the source still has what was copied.
+type dispute struct {
+	at tier.Offset // nothing below it is in doubt
+	// waits is set while the source has no batch that would show it: it was cut off, and nothing was
+	// written since.
+	waits   bool
+	segment tier.Stat // that raised it; zero if the source's record did
+	read    bool      // the segment was read for its copy
+}
+
+// contradicted finds the lowest copy that cannot be of the lineage that the source has on record.
+// Leader epochs rise with the offsets, and each leader's is a new one: where a copy's last batch is
+// of the right epoch, so are all before it.
+func (l *logIndex) contradicted() *dispute {
+	if len(l.lineage) == 0 {
+		return nil
+	}
+	from := max(l.sourceStart, l.lineage[0].Start, l.state.LogStart)
+	for i := range l.remote {
+		r := &l.remote[i]
+		if r.Last == tier.NoLeaderEpoch || r.Next <= from || !l.counts(r) {
+			continue
+		}
+		if l.contradicts(r) {
+			return &dispute{at: max(r.Base, from)}
+		}
+	}
+	return nil
+}
+
+// contradicts reports whether the source's record names another leader epoch for the end of the
+// copy.
+func (l *logIndex) contradicts(r *tier.Remote) bool {
+	epoch, known := tier.EpochAt(l.lineage, r.Next-1)
+	return known && r.Last != tier.NoLeaderEpoch && epoch != r.Last
+}
+
+// suspect raises a dispute where a copy that has just finished is not of the lineage that the
+// source has by now: it may have been read before a leader changed.
+func (l *logIndex) suspect(r tier.Remote) {
+	l.cleared = tier.Stat{}
+	r = l.state.Clip(r)
+	at := max(r.Base, l.sourceStart, l.state.LogStart)
+	switch d := l.disputed; {
+	case d != nil && at < d.at:
+		d.at, d.waits, l.news = at, false, true
+	case d == nil && l.counts(&r) && l.contradicts(&r):
+		l.disputed = &dispute{at: at}
+	}
+	l.raise()
+}
+
+// doubt takes over what a scan says of the log's lineage.
+func (l *logIndex) doubt(s *tier.Scan, same bool) {
+	news := !same || s.LocalEnd != l.localEnd || !slices.Equal(l.lineage, s.Lineage)
+	l.news = l.news || news
+	if l.disputed != nil && news {
+		l.disputed.waits = false
+	}
+	if slices.Equal(l.lineage, s.Lineage) {
+		return
+	}
+	l.lineage = s.Lineage
+	l.recheck = true
+}
+
+// raise raises a dispute where what the last scan brought gives reason to.
+func (l *logIndex) raise() {
+	if !l.opened || !l.whole {
+		return
+	}
+	if l.recheck {
+		l.disputed, l.recheck = l.contradicted(), false
+	}
+	if len(l.lineage) > 0 {
+		return
+	}
+	if d := l.overlapped(); d != nil && (l.disputed == nil || d.at < l.disputed.at) {
+		l.disputed, l.news = d, true
+	}
+}
+
+// overlapped is for a source without a record of its leader epochs: that its log still grows where
+// it was copied already means that it was cut off, or that another replica rolled elsewhere. What
+// is closed is read when it is copied, and needs no suspicion.
+func (l *logIndex) overlapped() *dispute {
+	i := slices.IndexFunc(l.local, func(s tier.LocalSegment) bool { return !s.Closed() })
+	if i < 0 {
+		return nil
+	}
+	base, file := l.local[i].Base, l.local[i].Log
+	if base >= l.summed().inLog.Next || file == l.cleared {
+		return nil
+	}
+	for i := range l.remote {
+		if r := &l.remote[i]; r.Next > base && r.Last != tier.NoLeaderEpoch && l.counts(r) {
+			return &dispute{at: max(base, l.state.LogStart), segment: file}
+		}
+	}
+	return nil
+}
+
+// inDoubt reports whether nothing of the log is decided before a Compare has ended.
+func (l *logIndex) inDoubt() bool { return l.comparing || l.disputed != nil && !l.disputed.waits }
+
+// compare has the batches looked at, once nothing of the log is under way.
+func (e *Engine) compare(l *logIndex) {
+	busy := l.copies > 0 || l.deleting || l.moving || l.expiring || l.removing || l.clearing ||
+		l.holing || l.publishing || l.checking
+	switch {
+	case l.comparing || e.retryLater(l):
+		return
+	case len(l.attempts) > 0:
+		e.resolveNext(l)
+		return
+	case busy || !l.whole || len(l.local) == 0:
+		return
+	}
+	f := Compare{ID: e.id(), Log: l.id, Source: l.source, From: l.disputed.at}
+	for i := range l.remote {
+		if r := &l.remote[i]; l.counts(r) && r.Next > f.From {
+			f.Copies = append(f.Copies, r.Position)
+		}
+	}
+	if n := len(l.state.Clips); n > 0 {
+		f.Clips = l.state.Clips[n-1].Position + 1
+	}
+	l.comparing, l.news = true, false
+	e.emit(f)
+}
+
+// over are the copies whose batches the segment's must agree with.
+func (l *logIndex) over(s *tier.LocalSegment) []tier.Position {
+	if s.Log == l.cleared || s.Base >= l.summed().inLog.Next {
+		return nil
+	}
+	var out []tier.Position
+	for i := range l.remote {
+		if r := &l.remote[i]; r.Last != tier.NoLeaderEpoch && l.counts(r) && r.Overlaps(s.Range) {
+			out = append(out, r.Position)
+		}
+	}
+	return out
+}
+
+// compareFinished takes over what the batches said.
+func (e *Engine) compareFinished(l *logIndex, res Result) {
+	what := failure{effect: "compare"}
+	l.comparing = false
+	switch res := res.(type) {
+	case Diverged:
+		l.succeeded(what)
+		l.state = res.State
+		for i := range l.remote {
+			l.remote[i] = l.state.Clip(l.remote[i])
+		}
+		l.sum.holds = false
+		l.disputed, l.kept, l.remoteKept = nil, nil, nil
+		l.reindex(l.local)
+	case Agreed:
+		l.succeeded(what)
+		if l.disputed == nil || l.news {
+			return
+		}
+		l.cleared, l.disputed = l.disputed.segment, nil
+	case Silent:
+		l.succeeded(what)
+		if l.disputed == nil || l.news {
+			return
+		}
+		l.disputed.waits = true
+		if l.disputed.read {
+			// The segment that raised it has changed again; its next copy is to wait for a while.
+			e.failed(l, what, Failed{Reason: l.inDispute()})
+			l.disputed = nil
+		}
+	case Failed:
+		e.failed(l, what, res)
+	}
+}
+
+// inDispute says what is in doubt, for people.
+func (l *logIndex) inDispute() tier.Reason {
+	text := "nothing of the log is decided before its batches were compared"
+	if l.disputed.waits {
+		text = fmt.Sprintf("the source ends at %d and no batch of it shows yet what counts", l.localEnd)
+	}
+	return tier.Reason{Code: tier.CodeLineage, Text: fmt.Sprintf("from offset %d on the source may "+
+		"have other leader epochs than what was copied: %s", l.disputed.at, text)}
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// in gives the engine a look at the log in the source, whose incarnation it is.
+func (r *rig) in(source, incarnation string, segments ...tier.LocalSegment) {
+	s := scan(segments...)
+	s.Source, s.Incarnation = source, incarnation
+	r.step(Scanned{Scan: s})
+	r.step(SourceScanned{Source: source, Logs: []tier.LogID{orders}})
+}
+
+// openedAs answers the Open of a log of the incarnation.
+func (r *rig) openedAs(incarnation string) {
+	r.t.Helper()
+	f := take[Open](r)
+	state := tier.LogState{Log: f.Log, Source: f.Source, Layout: f.Layout, Epoch: 1,
+		Incarnation: incarnation}
+	r.step(Finished{ID: f.ID, Result: Opened{State: state,
+		Table: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}}})
+}
+
+// notIn gives the engine a whole look at a source that has not the log.
+func (r *rig) notIn(source string) { r.step(SourceScanned{Source: source}) }
+
+// TestALogThatWasInTwoSourcesGoesOnInTheOneThatIsLeft: while it lies in both, both are frozen; it
+// does not matter which of the two goes away.
+func TestALogThatWasInTwoSourcesGoesOnInTheOneThatIsLeft(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.in("wal", "abc", seg(0), tail(10))
+	r.openedAs("abc")
+	r.copied(0, 10)
+	r.in("disk-2", "abc", seg(0), seg(10), tail(20))
+	r.none()
+	r.code(tier.CodeDuplicateLog)
+	r.notIn("disk-2")
+	if v := r.view(); len(v.Alarms) > 0 || v.Source != "wal" {
+		t.Fatalf("after the other one went: in %q, alarms %v", v.Source, v.Alarms)
+	}
+	r.in("disk-2", "abc", seg(0), seg(10), tail(20))
+	r.code(tier.CodeDuplicateLog)
+	r.none()
+	r.notIn("wal")
+	f := take[Open](r)
+	if f.Source != "disk-2" || f.Incarnation != "abc" {
+		t.Fatalf("opens %+v, want it in disk-2", f)
+	}
+	state := r.e.logs[orders].state
+	state.Source = "disk-2"
+	r.step(Finished{ID: f.ID, Result: Opened{State: state}})
+	if f := r.copied(1, 20); f.Source != "disk-2" || f.Segment.Base != 10 {
+		t.Fatalf("copies %+v, want what is new, from disk-2", f)
+	}
+	r.none()
+}
+
+// TestALogThatMovedIsTakenForTheSameOnlyIfItSaysSo: a Kafka partition that is moved to another
+// directory has its topic's id; of a plain log nothing tells.
+func TestALogThatMovedIsTakenForTheSameOnlyIfItSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		was, is string
+		code    tier.Code // "" where it goes on
+	}{
+		"of the same topic": {"abc", "abc", ""},
+		"of another topic":  {"abc", "xyz", tier.CodeIncarnation},
+		"of no topic":       {"", "", tier.CodeMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, settings())
+			r.in("wal", c.was, seg(0), tail(10))
+			r.openedAs(c.was)
+			r.copied(0, 10)
+			r.notIn("wal")
+			r.code(tier.CodeSourceVanished)
+			r.in("disk-2", c.is, seg(0), seg(10), tail(20))
+			if c.code == "" {
+				take[Open](r)
+				return
+			}
+			r.code(c.code)
+			r.after(10 * 3600 * 1e9)
+			r.none()
+		})
+	}
+}
+
+// TestAPlainLogThatBecameShorterIsFrozen: it was cut off, or another log has its name now. What it
+// has is not taken for what was copied, and nothing of it is copied over that.
+func TestAPlainLogThatBecameShorterIsFrozen(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	r.copied(0, 10)
+	r.copied(1, 20)
+	other := seg(0)
+	other.Log.Inode = 77
+	short := tail(10)
+	short.Next = 10
+	r.seen(other, short)
+	r.after(10 * 3600 * 1e9)
+	r.none()
+	r.code(tier.CodeIncarnation)
+	long := tail(20)
+	r.seen(other, seg(10), long) // it is as long as it was, whatever its first segment is by now
+	if f := r.copied(2, 20); f.Segment.Base != 0 {
+		t.Fatalf("copies %+v, want the first segment anew", f)
+	}
+}
+
+// TestALogThatTierdEmptiedIsNotMissed, and one that its owner emptied is.
+func TestALogThatTierdEmptiedIsNotMissed(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	closed := seg(0)
+	r.seen(closed)
+	r.opened(0)
+	r.copied(0, 10)
+	if r.e.Emptied("wal") {
+		t.Fatal("emptied before anything was deleted")
+	}
+	r.after(2 * 3600 * 1e9)
+	r.deleted()
+	r.notIn("wal")
+	r.code(tier.CodeEmptied)
+	if v := r.view(); len(v.Alarms) > 0 || !r.e.Emptied("wal") {
+		t.Fatalf("alarms %v", v.Alarms)
+	}
+	r.seen(seg(10))
+	r.copied(1, 20)
+	r.notIn("wal")
+	r.code(tier.CodeSourceVanished)
+	if r.e.Emptied("wal") {
+		t.Fatal("emptied by its owner")
+	}
+}

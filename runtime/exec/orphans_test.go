@@ -1,0 +1,39 @@
+package exec
+
+import (
+	"testing"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Fluss 3403: superseded manifests piled up. A checkpoint for which one of the level above stands
+// is collected, once it is old enough; one for which none stands yet is not, nor is an entry, by
+// which a local deletion is proved.
+func TestASupersededCheckpointIsCollected(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.opened()
+	at := func(level uint8, block uint64) tier.StoredObject {
+		return tier.StoredObject{Log: orders, Checkpoint: true, Level: level, Block: block}
+	}
+	state := tier.LogState{Log: orders, Next: 64 * 64 * 2, Checkpoints: []uint64{130, 1}}
+	for _, c := range []struct {
+		object tier.StoredObject
+		live   bool
+	}{
+		{at(1, 0), false}, {at(1, 63), false}, // of the block 0 of level 2
+		{at(1, 64), true}, {at(1, 129), true},
+		{at(2, 0), true}, // there is no level above
+		{tier.StoredObject{Log: orders, Entry: true, Position: 3}, true},
+	} {
+		live, err := r.x.live(c.object, state, true)
+		if live != c.live || err != nil {
+			t.Errorf("%+v: live %t, %v; want %t", c.object, live, err, c.live)
+		}
+	}
+	if live, err := r.x.live(at(1, 0), tier.LogState{}, false); live || err != nil {
+		t.Errorf("of a log that the ledger never had: live %t, %v", live, err)
+	}
+	want[engine.Swept](r, r.do(engine.Sweep{ID: 1}))
+}
