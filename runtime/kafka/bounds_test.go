@@ -214,6 +214,33 @@ func TestManySlowClients(t *testing.T) {
 	}
 }
 
+// TestWaitingHoldsNothing lets a client wait for more than there is: what was read meanwhile is not
+// held.
+func TestWaitingHoldsNothing(t *testing.T) {
+	t.Parallel()
+	logs := batches(t, 10, 100<<10)
+	cfg := config(logs)
+	cfg.Observe = func(kafka.Request) {}
+	all, waiting := cfg.Limits.FetchesBytesMax, make(chan struct{}, 1)
+	cfg.Wait = func(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
+		waiting <- struct{}{}
+		return wait(ctx, d, changed)
+	}
+	s := kafka.New(cfg)
+	w, _ := pipe(t, s)
+	req := from(0)
+	req.SetVersion(12)
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = 20000, 2<<20, 4<<20
+	req.Topics[0].Partitions[0].PartitionMaxBytes = 4 << 20
+	if _, err := w.Write(formatter.AppendRequest(nil, req, 1)); err != nil {
+		t.Fatal(err)
+	}
+	<-waiting
+	if got := kafka.Free(s); got != all {
+		t.Errorf("%d bytes are held while nothing is sent", all-got)
+	}
+}
+
 // TestBatchLargerThanItsRoom waits until there is room, and is sent then.
 func TestBatchLargerThanItsRoom(t *testing.T) {
 	t.Parallel()

@@ -679,3 +679,63 @@ func TestFetchReadsOn(t *testing.T) {
 		t.Errorf("where it is wrong: code %d", p.ErrorCode)
 	}
 }
+
+// TestAdvertised tells clients to go on where the configuration says.
+func TestAdvertised(t *testing.T) {
+	t.Parallel()
+	cfg := config(orders(t))
+	cfg.Advertised = "archive.example.com:9292"
+	w := dial(t, start(t, cfg))
+	m := ask[*kmsg.MetadataResponse](w, 12, kmsg.NewPtrMetadataRequest())
+	c := ask[*kmsg.DescribeClusterResponse](w, 0, kmsg.NewPtrDescribeClusterRequest())
+	if b := m.Brokers[0]; b.Host != "archive.example.com" || b.Port != 9292 ||
+		m.ControllerID != b.NodeID || *m.ClusterID != "cluster" {
+		t.Errorf("%+v", m)
+	}
+	if b := c.Brokers[0]; b.Host != "archive.example.com" || b.Port != 9292 ||
+		c.ControllerID != b.NodeID || c.ClusterID != "cluster" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestDescribeConfigs answers that there are none, of what there is.
+func TestDescribeConfigs(t *testing.T) {
+	t.Parallel()
+	w := dial(t, start(t, config(orders(t))))
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	for _, name := range []string{"orders", "nothing"} {
+		r := kmsg.NewDescribeConfigsRequestResource()
+		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, name
+		req.Resources = append(req.Resources, r)
+	}
+	resp := ask[*kmsg.DescribeConfigsResponse](w, 4, req)
+	if len(resp.Resources) != 2 || resp.Resources[0].ErrorCode != 0 ||
+		resp.Resources[1].ErrorCode != kerr.UnknownTopicOrPartition.Code {
+		t.Errorf("%+v", resp)
+	}
+}
+
+// TestAnotherBroker: a client that takes this for a broker that it knew is sent back to its
+// beginnings.
+func TestAnotherBroker(t *testing.T) {
+	t.Parallel()
+	w := dial(t, start(t, config(orders(t))))
+	for _, c := range []struct {
+		cluster *string
+		node    int32
+		want    *kerr.Error
+	}{
+		{nil, -1, nil},
+		{kmsg.StringPtr("cluster"), kafka.NodeID, nil},
+		{kmsg.StringPtr("another"), kafka.NodeID, kerr.RebootstrapRequired},
+		{kmsg.StringPtr("cluster"), 7, kerr.RebootstrapRequired},
+		{nil, kafka.NodeID, kerr.InvalidRequest},
+	} {
+		req := kmsg.NewPtrApiVersionsRequest()
+		req.ClusterID, req.NodeID = c.cluster, c.node
+		resp := ask[*kmsg.ApiVersionsResponse](w, 5, req)
+		if code := kerr.TypedErrorForCode(resp.ErrorCode); code != c.want {
+			t.Errorf("node %d: %v, want %v", c.node, code, c.want)
+		}
+	}
+}
