@@ -192,3 +192,47 @@ func TestArchiveGolden(t *testing.T) {
 		t.Error("null and empty are one in JSON")
 	}
 }
+
+// slow is an archive whose readers wait.
+type slow struct {
+	shelf
+	began, end chan struct{}
+}
+
+func (s *slow) Read(context.Context, tier.LogID, api.Place, int64) (*api.Piece, error) {
+	s.began <- struct{}{}
+	<-s.end
+	return &api.Piece{}, nil
+}
+
+// TestReadersShareAMemory: who would hold too much is told to come again, and not kept waiting.
+func TestReadersShareAMemory(t *testing.T) {
+	t.Parallel()
+	s := &slow{began: make(chan struct{}), end: make(chan struct{})}
+	h := api.Handler(s, http.NotFoundHandler())
+	ask := func(maxBytes int) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET",
+			fmt.Sprintf("/api/v1/logs/orders/0/records?max_bytes=%d", maxBytes), nil))
+		return w.Code
+	}
+	codes := make(chan int)
+	for range 8 {
+		go func() { codes <- ask(64 << 20) }()
+		<-s.began
+	}
+	if code := ask(1); code != http.StatusServiceUnavailable {
+		t.Errorf("beyond the budget: %d", code)
+	}
+	close(s.end)
+	for range 8 {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("%d", code)
+		}
+	}
+	go func() { codes <- ask(64 << 20) }()
+	<-s.began
+	if code := <-codes; code != http.StatusOK {
+		t.Errorf("afterwards: %d", code)
+	}
+}

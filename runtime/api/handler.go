@@ -61,7 +61,7 @@ type Backend interface {
 func Handler(b Backend, metrics http.Handler) http.Handler {
 	h := &handler{b: b}
 	if a, ok := b.(Archive); ok {
-		h.reading = &reading{a}
+		h.reading = newReading(a)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/-/healthy", h.health(func(x *Health) bool { return x.Healthy }))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -24,8 +26,22 @@ const (
 	headerEnd   = "Tierd-Log-End"
 )
 
+// recordsBudget bounds what all answers with records hold in memory at one time, in bytes: clients
+// that take nothing hold it until their connection ends.
+const recordsBudget = 512 << 20
+
 // reading serves the content of logs.
-type reading struct{ a Archive }
+type reading struct {
+	a      Archive
+	budget *semaphore.Weighted // of bytes
+}
+
+func newReading(a Archive) *reading {
+	return &reading{a, semaphore.NewWeighted(recordsBudget)}
+}
+
+// expansion is how much more memory decoded records are taken to need than their batches.
+const expansion = 4
 
 func (h *reading) readable(w http.ResponseWriter, r *http.Request) {
 	v, err := h.a.Readable(r.Context())
@@ -40,7 +56,19 @@ func (h *reading) records(id tier.LogID) http.HandlerFunc {
 			answer(w, nil, err)
 			return
 		}
-		switch format := r.URL.Query().Get("format"); format {
+		format := r.URL.Query().Get("format")
+		weight := maxBytes
+		if format == "json" {
+			weight = min(expansion*maxBytes, recordsBudget)
+		}
+		if !h.budget.TryAcquire(weight) {
+			w.Header().Set("Retry-After", "1")
+			answer(w, nil, Errorf(CodeUnavailable, "too much is being read at once; try again, or with a "+
+				"smaller max_bytes"))
+			return
+		}
+		defer h.budget.Release(weight)
+		switch format {
 		case "", "raw":
 			p, err := h.a.Read(r.Context(), id, from, maxBytes)
 			if err != nil {

@@ -77,7 +77,7 @@ func (l *logIndex) lossOf(r *tier.Remote) []tier.Reason {
 	if i < 0 {
 		return nil
 	}
-	text := "it is lost: restore it from elsewhere, or its readers get errors until it expires"
+	text := "it is lost: put the object back, or its readers get errors until it expires"
 	if j := l.at(r.Base); j >= 0 && l.isCopy(r, &l.local[j]) {
 		text = "it is copied again, and stays on local disk until then"
 	}

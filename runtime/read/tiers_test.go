@@ -404,3 +404,34 @@ func TestPlainSegments(t *testing.T) {
 		t.Errorf("%+v %v, want damaged", c, err)
 	}
 }
+
+// TestALocalIndexIsAHint: wherever it points, the log decides.
+func TestALocalIndexIsAHint(t *testing.T) {
+	t.Parallel()
+	w := kafkaWorld(t, "v4", orders)
+	want := w.readAll(orders, 0, 1<<20)
+	indexes, err := filepath.Glob(filepath.Join(w.partitionDir(orders), "*.index"))
+	if err != nil || len(indexes) == 0 {
+		t.Fatal(err)
+	}
+	for what, spoil := range map[string]func([]byte){
+		"late": func(e []byte) { copy(e[4:], []byte{0, 12, 0, 0}) }, // no batch begins there
+		"zero": func(e []byte) { clear(e) },
+		"ends": func(e []byte) { copy(e, []byte{0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff}) },
+	} {
+		for _, index := range indexes {
+			data, err := os.ReadFile(index)
+			w.must(err)
+			for at := 0; at+8 <= len(data); at += 8 {
+				spoil(data[at : at+8])
+			}
+			w.must(os.WriteFile(index, data, 0o600))
+		}
+		for o := tier.Offset(0); o < 5000; o += 331 {
+			w.reader.hints = hints{}
+			if got := w.readAll(orders, o, 1<<20); !bytes.HasSuffix(want, got) || len(got) == 0 {
+				t.Errorf("%s, from %d: %d bytes are not the end of %d", what, o, len(got), len(want))
+			}
+		}
+	}
+}
