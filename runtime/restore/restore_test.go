@@ -71,11 +71,9 @@ func diverged(s shelf) Source {
 	first := s.add(l, tier.Range{Base: 0, Next: 40}, 1)
 	second := s.add(l, tier.Range{Base: 20, Next: 60}, 2)
 	third := s.add(l, tier.Range{Base: 50, Next: 80}, 2)
-	for _, c := range []verify.Counted{{Range: tier.Range{Base: 0, Next: 20}, Position: first},
+	l.Counted = []verify.Counted{{Range: tier.Range{Base: 0, Next: 20}, Position: first},
 		{Range: tier.Range{Base: 20, Next: 50}, Position: second},
-		{Range: tier.Range{Base: 50, Next: 80}, Position: third}} {
-		l.Counted = append(l.Counted, c)
-	}
+		{Range: tier.Range{Base: 50, Next: 80}, Position: third}}
 	return Source{Log: l, Incarnation: "t0pic"}
 }
 
