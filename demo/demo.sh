@@ -126,6 +126,15 @@ for kept in kafka/transactions-0 kafka/epochs-0 kafka/compacted-0; do
     [ -e "$kept/00000000000000000000.log" ] || fail "$kept has lost its first segment"
 done
 
+say "The archive is whole, and a table comes back from it"
+tierd verify
+tierd restore orders-2024 --to restored
+find restored -name '*.log' | while read -r path; do
+    sum=$(sums "$path" | cut -d ' ' -f 1)
+    grep -q "^$sum  kafka/${path#restored/}\$" before.sums || fail "$path is not what it was"
+done
+[ -e restored/orders-2024-0/00000000000000000000.log ] || fail "what was deleted did not come back"
+
 say "Again: nothing is left to do"
 tree_sums kafka wal bucket >again.sums
 tierd run --once >again.txt

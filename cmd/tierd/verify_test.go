@@ -191,3 +191,22 @@ func TestVerifyReadsAPart(t *testing.T) {
 		t.Error("the same part each time")
 	}
 }
+
+// TestTheArchiveIsCheckedBesideADaemon: verify and restore ask the daemon for what there should be.
+func TestTheArchiveIsCheckedBesideADaemon(t *testing.T) {
+	t.Parallel()
+	l := archived(t)
+	l.start("ready")
+	if code, v := l.verify("epochs"); code != exitOK || v.Read == 0 || v.Read != v.Segments {
+		t.Errorf("%d %+v", code, v)
+	}
+	if code, r, stderr := l.restore("epochs", "--to", l.path("out")); code != exitOK || r.Written == 0 {
+		t.Errorf("%d %+v %s", code, r, stderr)
+	}
+	if err := os.Remove(l.object("logs/epochs/0/", ".index")); err != nil {
+		t.Fatal(err)
+	}
+	if code, v := l.verify("epochs"); code != exitCheck || len(v.Findings) != 1 {
+		t.Errorf("%d %+v", code, v)
+	}
+}
