@@ -16,7 +16,8 @@ func TestReadFileGivesExactlyWhatIsThere(t *testing.T) {
 	k := file(0, "f")
 	b := newBench(t)
 	b.mem.Put(fileKey(t, b.Store, k), content)
-	for _, r := range [][]int{{0, 1 << 20}, {0, 1}, {5, 300_000, 0, 17, 700_000}, {1<<20 - 1, 1}, {9}} {
+	for _, r := range [][]int{{0, 1 << 20}, {0, 1}, {5, 300_000, 0, 17, 700_000}, {1<<20 - 1, 1},
+		{9}} {
 		var bufs [][]byte
 		for _, n := range r[1:] {
 			bufs = append(bufs, make([]byte, n))

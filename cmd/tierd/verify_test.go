@@ -200,7 +200,8 @@ func TestTheArchiveIsCheckedBesideADaemon(t *testing.T) {
 	if code, v := l.verify("epochs"); code != exitOK || v.Read == 0 || v.Read != v.Segments {
 		t.Errorf("%d %+v", code, v)
 	}
-	if code, r, stderr := l.restore("epochs", "--to", l.path("out")); code != exitOK || r.Written == 0 {
+	code, r, stderr := l.restore("epochs", "--to", l.path("out"))
+	if code != exitOK || r.Written == 0 {
 		t.Errorf("%d %+v %s", code, r, stderr)
 	}
 	if err := os.Remove(l.object("logs/epochs/0/", ".index")); err != nil {
