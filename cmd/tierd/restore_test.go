@@ -118,6 +118,43 @@ func TestARestoredDirectoryIsTheOriginal(t *testing.T) {
 	}
 }
 
+// TestOlderDirectoriesComeBack: of brokers of old, and of one that was running.
+func TestOlderDirectoriesComeBack(t *testing.T) {
+	t.Parallel()
+	for set, tables := range map[string][]string{"magic0": {"codec-gzip", "codec-none"},
+		"magic1": {"codec-lz4", "append-time", "upgraded"}, "v4-live": {"events"}} {
+		l := newLab(t, `
+data_dir: data
+sources: [{name: broker, layout: kafka, path: kafka}]
+bucket: {type: FILESYSTEM, config: {directory: bucket}}
+defaults: {table.log.ttl: 0}
+`)
+		l.write("bucket/.keep", "")
+		from := filepath.Join("../../testdata/kafka", set)
+		if err := os.CopyFS(l.path("kafka"), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := l.tierd("run", "--once", "--no-delete"); code != exitOK {
+			t.Fatalf("%s: %d\n%s", set, code, stderr)
+		}
+		if code, v := l.verify(); code != exitOK {
+			t.Errorf("%s: %d %+v", set, code, v)
+		}
+		for _, table := range tables {
+			to := l.path("restored-" + table)
+			if code, r, stderr := l.restore(table, "--to", to); code != exitOK || r.Written == 0 {
+				t.Errorf("%s: %s: %d %+v %s", set, table, code, r, stderr)
+			}
+			for name, got := range files(t, to) {
+				want, err := os.ReadFile(filepath.Join(from, name))
+				if !strings.HasSuffix(name, "checkpoint") && (err != nil || !bytes.Equal(got, want)) {
+					t.Errorf("%s: %s: %v, %d bytes of %d", set, name, err, len(got), len(want))
+				}
+			}
+		}
+	}
+}
+
 // compareCheckpoint wants each line of a restored checkpoint in the original, but for ends: what
 // was not copied yet is not there.
 func compareCheckpoint(t *testing.T, name, got, original string) {

@@ -225,10 +225,14 @@ func (d *Daemon) restore() error {
 			left[id] = append(left[id], engine.Tombstone{Position: t.Position, At: t.At})
 		}
 	}
-	return d.ledger.Restore(func(s tier.LogState, copies []tier.Remote, a []tier.Attempt) error {
+	err = d.ledger.Restore(func(s tier.LogState, copies []tier.Remote, a []tier.Attempt) error {
 		d.step(engine.Restored{State: s, Copies: copies, Attempts: a, Tombstones: left[s.Log]})
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return d.scrubber.load()
 }
 
 // close gives everything back that was opened; the lock last.

@@ -86,9 +86,6 @@ func (d *Daemon) suspect(id tier.LogID, pos tier.Position, why error) {
 
 // run looks at the store until ctx ends.
 func (s *scrubber) run(ctx context.Context) error {
-	if err := s.load(); err != nil {
-		return err
-	}
 	for ctx.Err() == nil {
 		s.pace()
 		if s.due() {
@@ -301,7 +298,8 @@ func (s *scrubber) tell(id tier.LogID, pos tier.Position, found []verify.Finding
 	s.d.step(engine.Scrubbed{Log: id, Position: pos, Reason: why})
 }
 
-// load reads what an earlier process left, and tells the engine of the copies that are bad.
+// load reads what an earlier process left, and tells the engine of the copies that are bad, before it
+// decides anything.
 func (s *scrubber) load() error {
 	data, err := os.ReadFile(s.path())
 	if errors.Is(err, fs.ErrNotExist) {

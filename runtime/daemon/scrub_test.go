@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -164,15 +165,46 @@ func TestAStrangeScrubFileIsNoTrouble(t *testing.T) {
 		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, done, err := Snapshot(t.Context(), s.options())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.(*Daemon).scrubber.load(); refused != errors.Is(err, tier.ErrNewer) {
+		_, done, err := Snapshot(t.Context(), s.options())
+		if refused != errors.Is(err, tier.ErrNewer) || !refused && err != nil {
 			t.Errorf("%q: %v", text, err)
+		}
+		if err != nil {
+			continue
 		}
 		if err := done(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestABadCopyDeletesNothingAfterARestart: what is known to be bad is known before anything is
+// decided, though its size is right and nobody looks at more.
+func TestABadCopyDeletesNothingAfterARestart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	sizes := strings.Replace(siteConfig, "copy: {", "copy: {verify: size, ", 1)
+	s.configure(strings.Replace(sizes, "local-ttl: 1h", "local-ttl: 7d", 1))
+	s.segments("orders/0", 2)
+	if r, err := s.once(s.options()); err != nil || r.CopiedSegments != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	state := `{"version":1,"bad":[{"log":"orders/0","position":0,"text":"another hash"}]}`
+	err := os.WriteFile(filepath.Join(s.dir, "data", scrubFile), []byte(state), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.configure(sizes)
+	s.bucket.SetHook(fault.On(fault.OpUpload, fault.Effect{Err: errors.New("403")}))
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.local("orders/0"); n != 3 {
+		t.Errorf("%d local files, want all 3", n)
+	}
+	s.bucket.SetHook(nil)
+	r, err := s.once(s.options())
+	if err != nil || r.CopiedSegments != 1 || r.DeletedSegments != 2 {
+		t.Errorf("%+v %v, want one copied again, and both deleted", r, err)
 	}
 }
