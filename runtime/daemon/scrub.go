@@ -298,8 +298,8 @@ func (s *scrubber) tell(id tier.LogID, pos tier.Position, found []verify.Finding
 	s.d.step(engine.Scrubbed{Log: id, Position: pos, Reason: why})
 }
 
-// load reads what an earlier process left, and tells the engine of the copies that are bad, before it
-// decides anything.
+// load reads what an earlier process left, and tells the engine of the copies that are bad, before
+// it decides anything.
 func (s *scrubber) load() error {
 	data, err := os.ReadFile(s.path())
 	if errors.Is(err, fs.ErrNotExist) {
