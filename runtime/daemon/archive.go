@@ -17,6 +17,10 @@ var _ api.Archive = (*Daemon)(nil)
 // copiesPage is how many manifest positions one answer of Copies has at most.
 const copiesPage = 4096
 
+// recordsMax is how many records one answer has at most: small ones of a well compressed batch can be
+// very many.
+const recordsMax = 100_000
+
 // Readable implements api.Archive.
 func (d *Daemon) Readable(context.Context) (*api.ReadableLogs, error) {
 	out := &api.ReadableLogs{}
@@ -94,6 +98,10 @@ func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, max
 		if r.Offset < o {
 			return nil
 		}
+		if len(out.Records) == recordsMax {
+			out.Next = r.Offset
+			return io.EOF
+		}
 		x := api.Record{Offset: r.Offset, Timestamp: r.Timestamp, Key: api.BytesOf(r.Key),
 			Value: api.BytesOf(r.Value), Control: r.Control}
 		for _, h := range r.Headers {
@@ -102,7 +110,7 @@ func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, max
 		out.Records = append(out.Records, x)
 		return nil
 	})
-	if err != nil {
+	if err != nil && err != io.EOF {
 		return nil, readError(fmt.Errorf("log %s: %w", id, err))
 	}
 	return out, nil

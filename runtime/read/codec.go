@@ -17,7 +17,7 @@ import (
 
 // recordBytesMax bounds what one batch may decompress to: a few hundred bytes may claim to be
 // gigabytes.
-const recordBytesMax = 256 << 20
+const recordBytesMax = 64 << 20
 
 var errExpands = fmt.Errorf("it decompresses to more than %d bytes", recordBytesMax)
 

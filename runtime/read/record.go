@@ -9,6 +9,9 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
+// headersMax bounds the headers of one record: two bytes of a batch can claim one.
+const headersMax = 1 << 20
+
 // Header is a header of a record.
 type Header struct {
 	Key   string
@@ -75,7 +78,11 @@ func decodeBatch(b *kbatch.Batch, p []byte, fn func(*Record) error) error {
 		r.Timestamp = first + in.varint()
 		r.Offset = b.Base + tier.Offset(in.varint())
 		r.Key, r.Value = in.bytes(), in.bytes()
-		for n := in.varint(); n > 0 && in.err == nil; n-- {
+		n := in.varint()
+		if n > headersMax {
+			return wrong(fmt.Errorf("%d headers, more than %d", n, headersMax))
+		}
+		for ; n > 0 && in.err == nil; n-- {
 			key := in.bytes()
 			r.Headers = append(r.Headers, Header{string(key), in.bytes()})
 		}
