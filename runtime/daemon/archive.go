@@ -17,8 +17,8 @@ var _ api.Archive = (*Daemon)(nil)
 // copiesPage is how many manifest positions one answer of Copies has at most.
 const copiesPage = 4096
 
-// recordsMax is how many records one answer has at most: small ones of a well compressed batch can be
-// very many.
+// recordsMax is how many records one answer has at most: small ones of a well compressed batch can
+// be very many.
 const recordsMax = 100_000
 
 // Readable implements api.Archive.
