@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -43,6 +44,9 @@ func load(r Reader) (index, error) {
 	for _, h := range l.inOrder {
 		if err := l.checkLog(h); err != nil {
 			return index{}, named(logKey(h.number), fmt.Errorf("%w: %w", tier.ErrDamaged, err))
+		}
+		if planted.Is(planted.CopiedNotRestored) {
+			h.state.Copied = h.state.Start
 		}
 	}
 	return l.index, nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -117,8 +118,8 @@ func (h *play) timeActs() []act {
 	}
 	wait := func() {
 		s := spans[choose.Pick(h.c, "time", names, nil)]
-		h.w.Advance(s.long + time.Second)
 		h.line(LaneClock, "%s passes", s.name)
+		h.alive(h.w.Elapse(s.long + time.Second))
 	}
 	return []act{
 		{kindTime, "passes", 2, wait},
@@ -136,8 +137,16 @@ func (h *play) operatorActs() []act {
 			h.line(LanePolicy, "the pause file is there: %t", h.w.Paused)
 		}},
 		{kindOperator, "resumes a table", 2, func() { h.resume(h.log().Table) }},
+		{kindOperator, "accepts the clock", 1, func() { h.acceptClock() }},
 		{kindOperator, "reloads", 1, func() { _ = h.reload() }},
 	}
+}
+
+func (h *play) acceptClock() {
+	if err := h.w.AcceptClock(); err != nil && !errors.Is(err, tier.ErrRefused) {
+		h.alive(err)
+	}
+	h.line(LaneClock, "an operator accepts it")
 }
 
 func (h *play) settingsActs() []act {
@@ -167,7 +176,7 @@ func (h *play) settingsActs() []act {
 			_ = h.reload()
 		}},
 		{kindSettings, "change the policies", 2, func() { h.setHold(!h.hold) }},
-		{kindSettings, "turn tiering off", 2, func() {
+		{kindSettings, "turn tiering off", 3, func() {
 			off := false
 			h.over.tiering = &off
 			_ = h.reload()
@@ -176,7 +185,7 @@ func (h *play) settingsActs() []act {
 			h.over.tiering = nil
 			_ = h.reload()
 		}},
-		{kindSettings, "change remote.log.disable.policy", 1, func() {
+		{kindSettings, "change remote.log.disable.policy", 2, func() {
 			policy := choose.Among(h.c, "remote.log.disable.policy",
 				[]tier.DisablePolicy{tier.PolicyRetain, tier.PolicyDelete})
 			h.over.disable = &policy
@@ -216,6 +225,17 @@ func (h *play) clockActs() []act {
 			h.w.Advance(100 * time.Hour)
 			h.line(LaneClock, "leaps by 100 hours")
 		}},
+		{kindClock, "leaps far", 1, func() {
+			h.w.Advance(40 * 24 * time.Hour)
+			h.line(LaneClock, "leaps by 40 days")
+		}},
+		{kindClock, "of the store goes astray, or back", 2, func() {
+			skews := []time.Duration{0, -3 * time.Hour, 3 * time.Hour, 20 * time.Second}
+			names := []string{"0", "3 hours behind", "3 hours ahead", "20 seconds ahead"}
+			i := choose.Pick(h.c, "the store's clock", names, nil)
+			h.w.Skew = skews[i]
+			h.line(LaneClock, "the store's clock: %s", names[i])
+		}},
 	}
 }
 
@@ -243,8 +263,12 @@ func (h *play) stopActs() []act {
 		{kindStop, "now", 1, func() { h.crashed() }},
 		{kindStop, "later", 2, later},
 		{kindStop, "in the next effect of a kind", 4, func() {
-			h.stopIn = effectKinds[choose.Pick(h.c, "effect", effectKinds, nil)]
-			h.stopAfter = choose.Number(h.c, "operations before", 1, 30)
+			h.stopIn = effectKinds[choose.Pick(h.c, "effect", effectKinds, effectWeights)]
+			most := 50
+			if h.stopIn == "ChangeTier" || h.stopIn == "OpenEpoch" {
+				most = 1 // it is one commit
+			}
+			h.stopAfter = choose.Number(h.c, "operations before", 1, most)
 			h.fate = StopBefore
 		}},
 		{kindStop, "in the recovery", 1, func() {
@@ -257,6 +281,9 @@ func (h *play) stopActs() []act {
 // effectKinds are those in the middle of which a process is stopped.
 var effectKinds = []string{"Copy", "Delete", "Expire", "Remove", "ChangeTier", "MoveStart",
 	"OpenEpoch", "Resolve", "RecordHole", "Clear"}
+
+// effectWeights say how often chance takes each: those that are rare themselves, and short, often.
+var effectWeights = []int{2, 5, 1, 1, 6, 1, 1, 1, 1, 1}
 
 // overlapActs let something happen in the middle of an effect, while it asks the store: as workers
 // do, and as callers do that wait no more.

@@ -509,6 +509,7 @@ func (h *play) heal() {
 	h.store, h.storm, h.disk, h.inside, h.aside, h.stopIn = nil, false, 0, 0, 0, ""
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
+	h.w.Skew = 0
 	must(h.w.Return())
 	forbidden := h.w.Config.Delete != h.p.Config.Delete
 	h.w.Config.Delete = h.p.Config.Delete
@@ -524,6 +525,7 @@ func (h *play) heal() {
 		h.w.Kill()
 		h.startProcess()
 	}
+	h.acceptClock()
 	waited := false
 	for range 2 * settleRounds {
 		for _, table := range h.p.tables() {
@@ -536,12 +538,12 @@ func (h *play) heal() {
 			h.judge()
 		}
 		h.judge()
-		h.w.Advance(time.Minute)
+		h.alive(h.w.Elapse(time.Minute))
 		if refused {
 			refused = h.reload() != nil // a disablement was in progress
 		} else if !waited {
 			waited = true
-			h.w.Advance(h.p.longest())
+			h.alive(h.w.Elapse(h.p.longest()))
 		}
 	}
 	h.o.Quiet()

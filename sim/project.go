@@ -63,7 +63,7 @@ func Builtin() (*Project, error) {
 			Policies: set, Workers: 2, Verify: tier.VerifyFull, Delete: tier.LocalDeleteUnlink,
 			Brake:     tier.Brake{MaxSegments: 1000, MaxBytes: 1 << 40, Per: time.Hour},
 			Tolerance: 5 * time.Minute, AskAgain: 5 * time.Minute, Next: logdir.NextFollowing,
-			Grace: 10 * time.Minute, OrphanAge: 24 * time.Hour,
+			Grace: 10 * time.Minute, OrphanAge: 24 * time.Hour, MaxClockStep: 7 * 24 * time.Hour,
 		},
 		Logs: []tier.LogID{{Table: "orders", Name: "0"}, {Table: "orders", Name: "1"},
 			{Table: "payroll", Name: "0"}},

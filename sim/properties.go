@@ -301,6 +301,9 @@ func unannounced(l *ledgerLog, k objstore.Key, err error) string {
 	if err != nil {
 		return err.Error()
 	}
+	if k.Kind == objstore.KeyProbe {
+		return "" // of the clock: it names nothing, and goes at once
+	}
 	if l == nil {
 		return "the ledger does not know the log"
 	}
@@ -339,6 +342,9 @@ func unannounced(l *ledgerLog, k objstore.Key, err error) string {
 func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 	for _, x := range slices.Concat(store.objects, store.others) {
 		l := ledger.log(x.Log)
+		if x.Kind == objstore.KeyProbe {
+			continue
+		}
 		if l != nil && (x.Kind == objstore.KeyCheckpoint || l.knows(x.Key)) || o.isStray(x.key) {
 			continue
 		}

@@ -36,6 +36,10 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 		o.fresh[id] = l.state.Fresh
 		return
 	}
+	if o.w.astray() {
+		o.violate(Gated, "the start of %s moved to %d while the store's clock was %s off", id,
+			l.state.LogStart, o.w.Skew)
+	}
 	table, governed := o.w.Config.Tables(id.Table)
 	for _, s := range o.record(id).segments {
 		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before || o.Policies {
@@ -84,6 +88,9 @@ func (o *Oracle) removes(key string) {
 	k, err := store.keys.Parse(key)
 	if err != nil {
 		o.violate(OrphanNeverLive, "%s is removed, and is no object of tierd's", key)
+		return
+	}
+	if k.Kind == objstore.KeyProbe {
 		return
 	}
 	l, t := ledger.log(k.Log), ledger.table(k.Log.Table)

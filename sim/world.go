@@ -55,6 +55,8 @@ type Config struct {
 	// Plugins are asked what to copy first, and what to hold or keep; nil is none.
 	Plugins *plugin.Set
 	HoldMax time.Duration
+	// MaxClockStep is as in the configuration; with 0 there is only one clock.
+	MaxClockStep time.Duration
 }
 
 // World is everything outside the process, and the process.
@@ -66,6 +68,8 @@ type World struct {
 	Bucket  *fault.Bucket
 	Medium  *offsets.Memory
 	Paused  bool
+	// Skew is how far the store's clock is ahead of the machine's.
+	Skew time.Duration
 
 	// Trace is told of each effect with its result, in order. It may be nil.
 	Trace func(engine.Effect, engine.Result)
@@ -79,6 +83,7 @@ type World struct {
 	Asked func(*gate.Facts, rego.Evaluation, error)
 
 	attempts   uint64
+	probes     uint64
 	generation uint64
 	process    *process
 	oracle     *Oracle
@@ -102,8 +107,9 @@ type process struct {
 	source *logdir.Source
 	asker  asker
 	queue  []engine.Effect
-	calls  []*call // effects under way, the last one begun last
-	err    error   // why it ended
+	calls  []*call      // effects under way, the last one begun last
+	clock  *tier.Reason // why the clock is not trusted
+	err    error        // why it ended
 }
 
 // ownLock is the lock of a broker's directory beside which no broker runs.
@@ -137,7 +143,7 @@ func NewWorld(c Config, now tier.Time) (*World, error) {
 	if err := w.Disk.Sync("."); err != nil {
 		return nil, err
 	}
-	w.Objects = fault.NewMem(func() time.Time { return w.Now.Std() })
+	w.Objects = fault.NewMem(func() time.Time { return w.Now.Add(w.Skew).Std() })
 	w.Bucket = fault.Wrap(w.Objects, nil)
 	w.Medium = offsets.NewMemory([16]byte{1})
 	w.door = fault.Wrap(deaf{w.Bucket}, w.onStore)
@@ -328,9 +334,6 @@ func (w *World) Reload() error {
 	return nil
 }
 
-// clocks are those of a store on the same machine: there is only one.
-func (w *World) clocks(context.Context) (tier.Truth, string) { return tier.Yes, "single-clock" }
-
 // SetPaused plays the pause file.
 func (w *World) SetPaused(paused bool) {
 	w.Paused = paused
@@ -425,6 +428,9 @@ func (w *World) Run() error {
 
 // Scan looks at the source once.
 func (w *World) Scan() (changed bool, err error) {
+	if err := w.tendClock(); err != nil {
+		return false, err
+	}
 	err = w.act(func() error {
 		res, err := w.process.source.Scan(context.Background(), w.Now)
 		if err != nil {

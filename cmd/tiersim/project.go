@@ -108,7 +108,7 @@ func worldOf(cfg *config.Config, set *rego.Set) sim.Config {
 		Brake: cfg.Limits.Brake(), Verify: cfg.Copy.Verify, Delete: way,
 		Tolerance: cfg.Limits.ClockTolerance, AskAgain: 5 * time.Minute,
 		Next: logdir.NextFollowing, Grace: cfg.Limits.RemoteDeleteGrace,
-		OrphanAge: cfg.Limits.OrphanAge}
+		OrphanAge: cfg.Limits.OrphanAge, MaxClockStep: cfg.Limits.MaxClockStep}
 }
 
 // logs are the logs that are simulated: two of the first table, and one of each other that the

@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -60,6 +61,8 @@ type SegmentFacts struct {
 // future than tolerance. Age is never negative. "none" means that neither is usable.
 func (s *SegmentFacts) Age(now, tolerance tier.Time) (age tier.Time, source string) {
 	switch {
+	case planted.Is(planted.NothingIsZero) && s.MaxTime == 0:
+		return now, "record"
 	case s.MaxTime > 0 && s.MaxTime <= now+tolerance:
 		return max(now-s.MaxTime, 0), "record"
 	case s.ModTime > 0:
@@ -200,7 +203,7 @@ func (o *objections) brake(f *Facts) {
 
 // final is for deletions that leave no copy: they go by the clock, so it has to be right.
 func (o *objections) final(f *Facts) {
-	if r := &f.Safety.Remote; r.Clocks != tier.Yes {
+	if r := &f.Safety.Remote; r.Clocks != tier.Yes && !planted.Is(planted.ClocksIgnored) {
 		o.add(tier.CodeClock, "the clocks are not known to agree: %s", r.Clock)
 	}
 }
@@ -220,12 +223,14 @@ func (o *objections) local(f *Facts) {
 		o.add(tier.CodeHighWatermark, "the segment ends at %d, above the high watermark %d",
 			f.Seg.Range.Next, f.Log.HighWatermark)
 	}
-	if s.FirstLocal != tier.Yes {
+	if s.FirstLocal != tier.Yes && !planted.Is(planted.PrefixIgnored) {
 		o.add(tier.CodePrefixBlocked, "an older segment of the log is still local")
 	}
 	switch f.Log.State {
 	case tier.Enabled:
-		o.proof(f)
+		if !planted.Is(planted.TTLWithoutProof) {
+			o.proof(f)
+		}
 	case tier.Disabling, tier.Disabled:
 		o.final(f)
 	default:

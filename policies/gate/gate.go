@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -76,6 +77,9 @@ func (g *Gate) Judge(ctx context.Context, f *Facts) Verdict {
 		return v
 	}
 	d, err := g.policies.Decide(ctx, f)
+	if err != nil && planted.Is(planted.ErrorIsAllow) {
+		d.Delete, err = true, nil
+	}
 	if err != nil {
 		r := tier.Reason{Code: tier.CodePolicyError, Text: fmt.Sprintf("kept: %v", err)}
 		return Verdict{Reasons: append(d.Reasons, r), Digest: d.Digest, Data: d.Data}

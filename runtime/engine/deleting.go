@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -42,8 +43,15 @@ func (e *Engine) considerDelete(l *logIndex) {
 // mayAsk reports whether local segment i is one that may be deleted at all: closed, and copied if
 // the table tiers.
 func (l *logIndex) mayAsk(t *tableIndex, i int) bool {
-	return l.local[i].Closed() && (l.states[i] == copied || t.state.State != tier.Enabled) &&
-		l.states[i] != quarantined
+	without := planted.Is(planted.TTLWithoutProof) || l.inHole(i)
+	return l.local[i].Closed() && (l.states[i] == copied || t.state.State != tier.Enabled ||
+		without) && l.states[i] != quarantined
+}
+
+// inHole reports whether the segment lies in a hole, where that is taken for proof by mistake.
+func (l *logIndex) inHole(i int) bool {
+	return planted.Is(planted.HoleIsProof) && slices.ContainsFunc(l.state.Holes,
+		func(h tier.Hole) bool { return h.Range.Covers(l.local[i].Range) })
 }
 
 // deletionStopped says why no deletion of the log is even proposed, if so.
@@ -141,9 +149,12 @@ func (e *Engine) deletable(l *logIndex, t *tableIndex, plugins bool) (list []Del
 	bytes := l.localBytes
 	for i := range l.local {
 		s := l.local[i]
+		if planted.Is(planted.PrefixIgnored) && i == 0 && len(l.local) > 2 {
+			continue
+		}
 		r, identical, _ := l.copyOf(&s)
 		if len(list) == deleteBatchMax || !l.mayAsk(t, i) ||
-			!identical && t.state.State == tier.Enabled ||
+			!identical && t.state.State == tier.Enabled && l.states[i] == copied ||
 			e.worthAsking(l, t, i, bytes) > e.now ||
 			plugins && (!e.asked(l, i) || l.keeps(i)) {
 			break

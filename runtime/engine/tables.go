@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -33,7 +34,7 @@ func (e *Engine) tend(t *tableIndex) {
 		}
 		// No deletion may be under way when the rules change beneath it.
 		t.draining = true
-		if !t.deleting && t.removing == 0 {
+		if !t.deleting && t.removing == 0 || planted.Is(planted.NotDrained) {
 			e.changeTier(t, tier.Disabling, t.state.Epoch+1, cfg.DisablePolicy)
 		}
 	case tier.Disabling:

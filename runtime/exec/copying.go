@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -172,6 +173,9 @@ func (x *Executor) uploadFile(ctx context.Context, src Source, log tier.LogID, a
 	key := objectKey(log, a, file.Name)
 	if err := x.c.Store.PutFile(ctx, key, r, file.Size); err != nil {
 		return err
+	}
+	if planted.Is(planted.AdvanceBeforeVerify) {
+		return nil
 	}
 	mode := x.c.Generation().Verify
 	if err := x.c.Store.VerifyFile(ctx, key, file.FileDigest, mode, r); err != nil {

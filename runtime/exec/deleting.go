@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -81,6 +82,10 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err != nil {
 		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
 	}
+	var dropErr error
+	if planted.Is(planted.RecordAfterDrop) {
+		dropErr = dropUnlessGivenUp(ctx, src, permit, facts.Target())
+	}
 	seq, err := x.c.Audit.Intend(ctx, announced)
 	if errors.Is(err, ErrRefused) {
 		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
@@ -88,7 +93,9 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	dropErr := dropUnlessGivenUp(ctx, src, permit, facts.Target())
+	if !planted.Is(planted.RecordAfterDrop) {
+		dropErr = dropUnlessGivenUp(ctx, src, permit, facts.Target())
+	}
 	outcome := x.ended(context.WithoutCancel(ctx), src, facts.Target(), dropErr)
 	if outcome.Result == tier.OutcomeDeleted {
 		err := x.recordDeleted(ctx, f.Log, facts.Seg.Range, facts.Seg.Bytes, facts.Safety.Window,
@@ -140,6 +147,10 @@ func (x *Executor) ended(ctx context.Context, src Source, t gate.Target, err err
 	}
 	gone, _, known := looked(ctx, src, t.Log, t.Range)
 	switch {
+	case planted.Is(planted.UnknownIsFailure):
+		out.Result = tier.OutcomeKept
+	case planted.Is(planted.UnknownIsSuccess):
+		out.Result = tier.OutcomeDeleted
 	case known && gone:
 		out.Result = tier.OutcomeDeleted
 	case known:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -152,6 +153,13 @@ func (x *Executor) live(o tier.StoredObject, s tier.LogState, known bool) (bool,
 		if o.Attempt == (tier.AttemptID{}) {
 			return true, nil // a start, a hole, an epoch: small, and part of the record
 		}
+	}
+	if planted.Is(planted.ListingIsProof) {
+		_, found, err := x.c.Store.NewestEntry(context.Background(), o.Log)
+		return found, err
+	}
+	if planted.Is(planted.AttemptUnchecked) {
+		return false, nil
 	}
 	return x.c.Ledger.Named(o.Attempt)
 }

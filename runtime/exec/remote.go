@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -147,6 +148,11 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		}
 		return engine.StaysAll{Kept: *kept}, nil
 	}
+	if planted.Is(planted.RemoveBeforeMove) {
+		if err := x.removeEarly(ctx, g, f); err != nil {
+			return nil, err
+		}
+	}
 	r, err := x.move(ctx, f.Log, m)
 	if moved, ok := r.(engine.Moved); ok {
 		moved.Kept = kept
@@ -162,6 +168,18 @@ func without(all engine.Extent, c engine.RemoteCandidate) engine.Extent {
 	all.Segments = max(all.Segments-1, 0)
 	all.Bytes = max(all.Bytes-c.Bytes, 0)
 	return all
+}
+
+// removeEarly is the mistake of removing what leaves the log before it has left.
+func (x *Executor) removeEarly(ctx context.Context, g *Generation, f engine.Expire) error {
+	facts, cp, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, f.Segments[0], f.Remote)
+	if err != nil {
+		return err
+	}
+	r := &facts.Safety.Remote
+	r.OutOfLog, r.GraceOver, r.LedgerKnows = tier.Yes, tier.Yes, tier.Yes
+	_, err = x.removeOne(ctx, g, facts, &cp)
+	return err
 }
 
 // passedOver is a copy that may leave the log, and what the move is with it and those before it.

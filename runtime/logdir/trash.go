@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
@@ -29,7 +30,13 @@ type trash struct {
 func (t trash) bin() string             { return path.Join(t.dir, trashName) }
 func (t trash) at(name string) string   { return path.Join(t.dir, name) }
 func (t trash) in(name string) string   { return path.Join(t.dir, trashName, name) }
-func (t trash) sync(names string) error { return t.root.Sync(names) }
+
+func (t trash) sync(names string) error {
+	if planted.Is(planted.NoDirectorySync) {
+		return nil
+	}
+	return t.root.Sync(names)
+}
 
 // take moves the file out of reach and shows that it is the file that is meant. It returns
 // tier.ErrChanged or tier.ErrVanished, wrapped, if it is not; then the file is back in its place.

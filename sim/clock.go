@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// clockEvery is how often a process tells its ledger the time.
+const clockEvery = time.Minute
+
+// clocks tells whether those of machine, store and ledger agree, as the daemon does: by the highest
+// time that the ledger has seen, and by an object that is uploaded just now. Where no step is
+// bounded there is only one clock, as with a store on the same machine.
+func (w *World) clocks(ctx context.Context) (tier.Truth, string) {
+	if w.Config.MaxClockStep == 0 {
+		return tier.Yes, "single-clock"
+	}
+	if why := w.clockStep(); why != nil {
+		return tier.No, why.Text
+	}
+	w.probes++
+	p, err := w.process.store.Probe(ctx, fmt.Sprintf("sim-%d", w.probes), w.now)
+	if err != nil {
+		return tier.Unknown, err.Error()
+	}
+	tolerance := tier.Time(w.Config.Tolerance + time.Second)
+	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
+		return tier.No, fmt.Sprintf("an object uploaded at %s was modified at %s by the store's clock",
+			p.Before, p.LastModified)
+	}
+	return tier.Yes, ""
+}
+
+// clockStep says why the wall time cannot be trusted.
+func (w *World) clockStep() *tier.Reason {
+	seen, step := w.process.ledger.Clock(), w.Config.MaxClockStep
+	if off := w.Now.Sub(seen); seen != 0 && (off > step || off < -step) {
+		return &tier.Reason{Code: tier.CodeClock, Text: fmt.Sprintf("the clock says %s, and the "+
+			"highest time seen is %s", w.Now, seen)}
+	}
+	return nil
+}
+
+// tendClock tells the engine of a step of the clock, and the ledger of the time.
+func (w *World) tendClock() error {
+	if w.Config.MaxClockStep == 0 || w.process.err != nil {
+		return w.process.err
+	}
+	why := w.clockStep()
+	if (why == nil) != (w.process.clock == nil) {
+		w.process.clock = why
+		w.step(engine.ClockJudged{Reason: why})
+	}
+	if why != nil || w.Now.Sub(w.process.ledger.Clock()) < clockEvery {
+		return nil
+	}
+	return w.act(func() error {
+		_, err := w.process.ledger.Append(context.Background(), tier.ClockSeen{At: w.Now})
+		return err
+	})
+}
+
+// Elapse lets time pass for a process that runs: it sees it pass.
+func (w *World) Elapse(d time.Duration) error {
+	chunk := w.Config.MaxClockStep / 2
+	if chunk <= 0 {
+		chunk = d
+	}
+	for d > 0 {
+		w.Advance(min(d, chunk))
+		d -= chunk
+		if err := w.tendClock(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AcceptClock plays "tierd clock accept".
+func (w *World) AcceptClock() error {
+	refused := error(nil)
+	err := w.act(func() error {
+		_, err := w.process.ledger.Append(context.Background(), tier.ClockAccepted{At: w.Now})
+		if errors.Is(err, tier.ErrRefused) {
+			refused = err
+			return nil
+		}
+		if err == nil {
+			w.process.clock = nil
+			w.step(engine.ClockJudged{})
+		}
+		return err
+	})
+	return cmp.Or(err, refused)
+}
+
+// astray reports whether the store's clock is further from the machine's than is tolerated: then
+// nothing that leaves no copy may happen.
+func (w *World) astray() bool {
+	off := max(w.Skew, -w.Skew)
+	return w.Config.MaxClockStep > 0 && off > w.Config.Tolerance+2*time.Second
+}

@@ -1,0 +1,3 @@
+package tierd.keep
+
+deny contains "kept for ever" if not input.table.labels.retention == "brief"

@@ -1,0 +1,3 @@
+package tierd.sim
+
+violation contains "too young" if input.segment.age < 3600000000000

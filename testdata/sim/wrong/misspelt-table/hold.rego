@@ -1,0 +1,3 @@
+package tierd.hold
+
+deny contains "on hold" if input.table.name == "payrol"

@@ -1,0 +1,3 @@
+package tierd.sim
+
+violates contains "payroll goes" if input.table.name == "payroll"
