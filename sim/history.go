@@ -70,6 +70,7 @@ type Lane string
 // The lanes, in the order in which reports show them.
 const (
 	LaneStep   Lane = "step"
+	LaneEffect Lane = "effect"
 	LaneClock  Lane = "clock"
 	LaneDisk   Lane = "disk"
 	LaneStore  Lane = "store"
@@ -82,7 +83,7 @@ const (
 
 // Lanes are all lanes.
 func Lanes() []Lane {
-	return []Lane{LaneStep, LaneClock, LaneDisk, LaneStore, LaneLedger, LaneCopied, LanePolicy,
+	return []Lane{LaneStep, LaneEffect, LaneClock, LaneDisk, LaneStore, LaneLedger, LaneCopied, LanePolicy,
 		LaneCrash, LaneOracle}
 }
 
@@ -401,6 +402,7 @@ func (h *play) before(f engine.Effect) error {
 		h.stopIn, h.disk, h.fate = "", h.stopAfter, StopBefore
 	}
 	h.mix(kind)
+	h.line(LaneEffect, "%s %s", kind, effectLog(f))
 	return nil
 }
 

@@ -101,6 +101,9 @@ func (c *explainCmd) Run(a *app) error {
 
 // operation reports whether the line is a mere operation.
 func operation(l sim.Line) bool {
+	if l.Lane == sim.LaneEffect {
+		return true
+	}
 	for _, place := range []sim.Place{sim.OnDisk, sim.InStore, sim.InLedger} {
 		if strings.HasPrefix(l.Text, string(place)+": ") {
 			return !strings.Contains(l.Text, "fails") && !strings.Contains(l.Text, "stops") &&

@@ -103,12 +103,12 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 	if i < 0 || l.remote[i].Next > l.state.Copied {
 		return // what lies below it is still being copied: the log does not begin with it yet
 	}
-	if k := l.remoteKept; k != nil && k.Position == l.remote[i].Position {
-		if e.now < k.askAt {
+	if k := l.remoteKept; k != nil {
+		if k.Position == l.remote[i].Position && e.now < k.askAt {
 			l.wake(k.askAt)
 			return
 		}
-		l.remoteKept = nil
+		l.remoteKept = nil // it is time again, or the log begins with another one by now
 	}
 	at := e.remoteDue(l, t, i, l.remoteExtent().Bytes)
 	if at > e.now {

@@ -73,6 +73,7 @@ func HTML(f *Failure, subject, digest string) []byte {
 			state(step)
 			step = l.Step
 			p.Rows = append(p.Rows, row{Step: fmt.Sprintf("%d  %s", l.Step, l.Text)})
+		case sim.LaneEffect: // the operations say it
 		case sim.LaneOracle:
 			p.Rows = append(p.Rows, row{Class: "bad", At: l.At.String(), Cells: []string{l.Text}})
 		default:

@@ -128,7 +128,10 @@ func (f *Failure) Screen(color bool) string {
 		}
 		fmt.Fprintf(&b, "  %2d  %s\n", i+1, s)
 	}
-	fmt.Fprintf(&b, "\n  seed     %d, shrunk from %d steps to %d\n", f.Seed, f.Before, len(f.Steps))
+	if f.Before > len(f.Steps) {
+		fmt.Fprintf(&b, "\n  seed     %d, shrunk from %d steps to %d", f.Seed, f.Before, len(f.Steps))
+	}
+	b.WriteByte('\n')
 	if f.Decided != "" {
 		fmt.Fprintf(&b, "  decided  %s\n", f.Decided)
 	}

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// TestRegressions replays every history that ever broke a promise of the built-in project.
+func TestRegressions(t *testing.T) {
+	t.Parallel()
+	p, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../testdata/scenarios/regressions/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenario: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := choose.Decode(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := p.Replay(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.Violation != nil {
+				t.Error(out.Violation)
+			}
+		})
+	}
+}
