@@ -83,8 +83,8 @@ const (
 
 // Lanes are all lanes.
 func Lanes() []Lane {
-	return []Lane{LaneStep, LaneEffect, LaneClock, LaneDisk, LaneStore, LaneLedger, LaneCopied, LanePolicy,
-		LaneCrash, LaneOracle}
+	return []Lane{LaneStep, LaneEffect, LaneClock, LaneDisk, LaneStore, LaneLedger, LaneCopied,
+		LanePolicy, LaneCrash, LaneOracle}
 }
 
 // Options are how a history is run.

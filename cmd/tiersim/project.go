@@ -83,13 +83,13 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 	return p, p.Validate()
 }
 
-// relative is the path as it is shown: below the working directory, if it is.
+// relative is the path as it is shown: from the working directory.
 func relative(name string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return name
 	}
-	if rel, err := filepath.Rel(dir, name); err == nil && !strings.HasPrefix(rel, "..") {
+	if rel, err := filepath.Rel(dir, name); err == nil {
 		return rel
 	}
 	return name

@@ -76,6 +76,10 @@ func LoadPromises(modules []Module, data map[string]any, opts Options) (*Promise
 	if len(s.compiler.Errors) > 0 {
 		return nil, fmt.Errorf("compile the properties' questions: %w", s.compiler.Errors)
 	}
+	var err error
+	if s.base, err = newBaseDocs(context.Background(), s.store); err != nil {
+		return nil, err
+	}
 	q := &query{compiler: s.compiler.QueryCompiler()}
 	for i, a := range s.answers {
 		q.asks = append(q.asks, ask{answer: a, number: i, into: ast.Var(fmt.Sprintf("x%d", i))})

@@ -107,15 +107,19 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err := x.c.Audit.Conclude(ctx, seq, outcome); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
+	return keptBy(c.Segment, outcome, dropErr), nil
+}
+
+// keptBy is why a segment whose drop ended like that stayed; nil where it did not.
+func keptBy(seg tier.LocalSegment, outcome tier.Outcome, dropErr error) *engine.Kept {
 	if outcome.Result == tier.OutcomeDeleted {
-		return nil, nil
+		return nil
 	}
 	code := tier.CodeRetry
 	if outcome.Result == tier.OutcomeUnknown {
 		code = tier.CodeUnknownOutcome
 	}
-	r := classify(dropErr, code)
-	return &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{r}}, nil
+	return &engine.Kept{Segment: seg, Reasons: []tier.Reason{classify(dropErr, code)}}
 }
 
 // errGivenUp: whoever asked for the deletion waits for it no more.

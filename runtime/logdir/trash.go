@@ -27,9 +27,9 @@ type trash struct {
 	layout layout
 }
 
-func (t trash) bin() string             { return path.Join(t.dir, trashName) }
-func (t trash) at(name string) string   { return path.Join(t.dir, name) }
-func (t trash) in(name string) string   { return path.Join(t.dir, trashName, name) }
+func (t trash) bin() string           { return path.Join(t.dir, trashName) }
+func (t trash) at(name string) string { return path.Join(t.dir, name) }
+func (t trash) in(name string) string { return path.Join(t.dir, trashName, name) }
 
 func (t trash) sync(names string) error {
 	if planted.Is(planted.NoDirectorySync) {
