@@ -18,7 +18,8 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz sim crash bench lint opa plugins rewrite check check-rest demo interop
+.PHONY: help build test race fuzz histories sim planted crash bench lint opa plugins rewrite check check-rest \
+	demo interop
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,7 +47,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 
 HISTORIES ?= 1000
 
-sim: ## let chance write HISTORIES (1000) histories of each of ten kinds, and judge every step
+histories: ## let chance write HISTORIES (1000) histories of each of ten kinds, and judge every step
 	$(GO) test ./sim -run '^TestAny(History|Lineage)$$' -count 1 -timeout 30m \
 		-rapid.checks=$(HISTORIES)
 
@@ -54,6 +55,16 @@ KILLS ?= 200
 
 crash: ## kill the real command KILLS times (200) at random moments of its work
 	$(GO) test ./cmd/tierd -run '^TestKill$$' -count 1 -v -timeout 30m -args -kills $(KILLS)
+
+SEEDS ?= 1..2000
+
+sim: ## try SEEDS (1..2000) simulated histories for 3 minutes, and fresh ones for one
+	@$(GO) build -o bin/ ./cmd/tiersim
+	bin/tiersim check --builtin --seeds $(SEEDS) --budget 3m --out bin
+	bin/tiersim check --builtin --fresh --seeds 500 --budget 1m --out bin --allow-vacuous
+
+planted: ## plant each mistake in the engine, and see that simulated histories find it
+	$(GO) test -tags planted -run '^TestPlanted$$' -count 1 -v -timeout 30m ./sim
 
 BENCH ?=
 
@@ -111,7 +122,9 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) opa
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=3s
-	$(MAKE) sim
+	$(MAKE) histories
 	$(MAKE) crash
+	$(MAKE) sim
+	$(MAKE) planted
 	$(MAKE) demo
 	git diff --exit-code
