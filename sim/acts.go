@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim/choose"
@@ -68,6 +69,13 @@ func (h *play) ownerActs() []act {
 			for i, n := 0, choose.Number(h.c, "segments", 1, 2); i < n && i < len(bases)-1; i++ {
 				must(h.w.Remove(id, bases[i]))
 				h.line(LaneDisk, "%s loses its segment %d by its owner's hand", id, bases[i])
+			}
+		}},
+		{kindOwner, "brings a segment back", 1, func() {
+			id := h.log()
+			if base, ok := h.o.oldestRemoved(id); ok {
+				must(h.w.Write(id, base, Content(id, base, 1)))
+				h.line(LaneDisk, "%s has its segment %d again", id, base)
 			}
 		}},
 		{kindOwner, "rewrites a segment", 2, func() {
@@ -175,7 +183,9 @@ func (h *play) settingsActs() []act {
 			h.over.localBytes = limit("table.log.local-bytes", 60)
 			_ = h.reload()
 		}},
-		{kindSettings, "change the policies", 2, func() { h.setHold(!h.hold) }},
+		{kindSettings, "change the policies", 2, func() {
+			h.setPolicy(choose.Pick(h.c, "policies", policyNames, nil))
+		}},
 		{kindSettings, "turn tiering off", 3, func() {
 			off := false
 			h.over.tiering = &off
@@ -203,13 +213,13 @@ func (h *play) settingsActs() []act {
 	}
 }
 
-func (h *play) setHold(hold bool) {
-	h.hold = hold
-	h.w.Config.Policies = h.p.Config.Policies
-	if hold {
-		h.w.Config.Policies = h.p.held
-	}
-	h.line(LanePolicy, "a policy denies everything: %t", hold)
+// policyNames are what the policies of the built-in project do.
+var policyNames = []string{"the built-in one alone", "one denies everything", "one fails"}
+
+func (h *play) setPolicy(i int) {
+	h.policy = i
+	h.w.Config.Policies = []*rego.Set{h.p.Config.Policies, h.p.held, h.p.failing}[i]
+	h.line(LanePolicy, "the policies: %s", policyNames[i])
 	_ = h.reload()
 }
 
@@ -368,7 +378,8 @@ func (h *play) storeActs() []act {
 		{kindStore, "fails an upload", 3, arm(uploadFaults)},
 		{kindStore, "fails a read", 3, arm(readFaults)},
 		{kindStore, "fails a deletion", 1, arm(deleteFaults)},
-		{kindStore, "lags with its listings", 1, arm(listFaults)},
+		{kindStore, "fails a listing", 1, arm(listFaults)},
+		{kindStore, "lags with its listings from now on", 1, func() { h.lag = true }},
 		{kindStore, "lands what is late", 3, func() {
 			if late := h.w.Bucket.Late(); len(late) > 0 {
 				i := choose.Number(h.c, "late upload", 0, len(late)-1)
@@ -378,7 +389,9 @@ func (h *play) storeActs() []act {
 			}
 		}},
 		{kindStore, "answers 429 and 503 from now on", 1, func() { h.storm = true }},
-		{kindStore, "works again", 2, func() { h.store, h.storm = nil, false }},
+		{kindStore, "works again", 2, func() {
+			h.store, h.storm, h.lag = nil, false, false
+		}},
 	}
 }
 

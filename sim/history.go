@@ -108,9 +108,10 @@ type play struct {
 	rate rates
 
 	over    overrides
-	hold    bool            // a policy denies everything
+	policy  int             // of policyNames, in force; only where Unsettled
 	store   []storeFault    // faults of the store that wait for their call
 	storm   bool            // every call of the store fails
+	lag     bool            // listings of manifests show nothing
 	disk    int             // points until the next fault of disk or ledger; 0 for none
 	fate    Fate            // of it
 	hit     Point           // the last point that was hit
@@ -205,7 +206,7 @@ func (h *play) begin() {
 	must(err)
 	h.w, h.o, h.began = w, w.Observe(), w.Now
 	h.o.Policies, h.o.Promises = h.p.UserPolicies, h.p.Promises
-	h.o.Denied = func(tier.LogID) bool { return h.hold }
+	h.o.Denied = func(tier.LogID) bool { return h.policy > 0 }
 	h.setDisk(90)
 	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
 	w.Bucket.SetHook(h.onStore)
@@ -278,9 +279,17 @@ func (h *play) judge() {
 
 func (h *play) line(lane Lane, format string, args ...any) {
 	if h.opts.Trace {
-		h.out.Trace = append(h.out.Trace, Line{h.out.Steps, h.w.Now, lane,
+		h.out.Trace = append(h.out.Trace, Line{h.step(), h.w.Now, lane,
 			fmt.Sprintf(format, args...)})
 	}
+}
+
+// step is the number of the step that is being made; that after the last one heals everything.
+func (h *play) step() int {
+	if h.healing {
+		return h.out.Steps + 1
+	}
+	return h.out.Steps
 }
 
 func (h *play) mix(parts ...string) {
@@ -351,6 +360,9 @@ func (h *play) onStore(op fault.Op) fault.Effect {
 	}
 	if h.storm {
 		return fault.Effect{Err: errBusy}
+	}
+	if h.lag && op.Kind == fault.OpIter && contains(op.Key, "manifest") {
+		return fault.Effect{Hide: func(string) bool { return true }}
 	}
 	h.disturb(op)
 	for i, a := range h.store {
@@ -508,7 +520,8 @@ func (h *play) crashed() {
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *play) heal() {
 	h.healing = true
-	h.store, h.storm, h.disk, h.inside, h.aside, h.stopIn = nil, false, 0, 0, 0, ""
+	h.store, h.storm, h.lag = nil, false, false
+	h.disk, h.inside, h.aside, h.stopIn = 0, 0, 0, ""
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
 	h.w.Skew = 0
@@ -517,8 +530,8 @@ func (h *play) heal() {
 	h.w.Config.Delete = h.p.Config.Delete
 	h.w.Config.Brake = h.p.Config.Brake
 	h.w.SetPaused(false)
-	if h.hold {
-		h.setHold(false)
+	if h.policy > 0 {
+		h.setPolicy(0)
 	}
 	h.over.tiering, h.over.ttl = nil, nil
 	refused := h.reload() != nil

@@ -218,6 +218,16 @@ func (o *Oracle) removed(id tier.LogID, base tier.Offset) {
 	}
 }
 
+// oldestRemoved is the oldest segment that the owner of the log removed and did not bring back.
+func (o *Oracle) oldestRemoved(id tier.LogID) (base tier.Offset, ok bool) {
+	for _, s := range o.record(id).segments {
+		if s.removed && s.closed {
+			return s.Base, true
+		}
+	}
+	return 0, false
+}
+
 func (o *Oracle) lost(key string) { o.changed = true; o.lostKeys = append(o.lostKeys, key) }
 
 // resumed notes that an operator let a table go on with a new window.

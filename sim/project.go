@@ -33,7 +33,8 @@ type Project struct {
 	// Digest identifies configuration, policies and data, for scenarios.
 	Digest string
 
-	held *rego.Set // denies everything; only where Unsettled
+	held    *rego.Set // denies everything; only where Unsettled
+	failing *rego.Set // fails on everything; only where Unsettled
 }
 
 // builtinStart is when the histories of the built-in project begin: 2027-01-15T08:00:00Z.
@@ -48,6 +49,12 @@ func Builtin() (*Project, error) {
 	}
 	held, err := rego.Load([]rego.Module{{Path: "hold.rego", Source: []byte("package tierd.hold\n\n" +
 		"deny contains \"on hold\"\n")}}, nil, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		return nil, err
+	}
+	failing, err := rego.Load([]rego.Module{{Path: "fail.rego", Source: []byte("package tierd.fail\n\n" +
+		"deny contains \"never\" if to_number(input.log.id) > 0\n")}}, nil,
+		rego.Options{Timeout: rego.NoTimeout})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +74,7 @@ func Builtin() (*Project, error) {
 		},
 		Logs: []tier.LogID{{Table: "orders", Name: "0"}, {Table: "orders", Name: "1"},
 			{Table: "payroll", Name: "0"}},
-		Unsettled: true, held: held, Digest: set.Digest(),
+		Unsettled: true, held: held, failing: failing, Digest: set.Digest(),
 	}, nil
 }
 

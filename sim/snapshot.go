@@ -27,7 +27,7 @@ func (h *play) snapshot() {
 	if !h.opts.Trace {
 		return
 	}
-	s := Snapshot{Step: h.out.Steps, At: h.w.Now}
+	s := Snapshot{Step: h.step(), At: h.w.Now}
 	ledger, err := h.w.ledgerNow()
 	if err != nil {
 		return // the oracle says so

@@ -16,8 +16,8 @@ import (
 var pageText string
 
 // columns are the lanes of the page; the others have rows of their own.
-var columns = []sim.Lane{sim.LaneClock, sim.LaneDisk, sim.LaneStore, sim.LaneLedger,
-	sim.LaneCopied, sim.LanePolicy, sim.LaneCrash}
+var columns = []sim.Lane{sim.LaneClock, sim.LaneDisk, sim.LaneStore, sim.LaneCopied,
+	sim.LanePolicy, sim.LaneCrash}
 
 type page struct {
 	Failure *Failure
@@ -98,6 +98,9 @@ func lineRow(l sim.Line) row {
 				r.Class = "op hide"
 			}
 		}
+	}
+	if l.Lane == sim.LaneLedger {
+		l.Lane = sim.LaneCopied
 	}
 	if i := slices.Index(columns, l.Lane); i >= 0 {
 		r.Cells[i] = l.Text
