@@ -89,8 +89,12 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 	if young && table.LocalTTL > 0 && !table.LocalSegments.Set && !table.LocalBytes.Set {
 		return
 	}
-	if known := ledger.log(l.id); known.wasExpired(l, oldest.base) {
+	known := ledger.log(l.id)
+	if known.wasExpired(l, oldest.base) {
 		return // nothing shows any more that it is the file that was copied
+	}
+	if known != nil && oldest.base < known.state.Start {
+		return // it came after the log was first seen: an operator is told to move it away
 	}
 	if o.over(table, oldest.fileName, files) {
 		o.violateAt(ExpiredDeleted, l.id, oldest.base,

@@ -69,9 +69,11 @@ type Oracle struct {
 	epochs     map[tier.LogID]tier.TierEpoch // for monotone
 	clipped    map[tier.LogID]tier.Position  // likewise: one past the last clip that was seen
 	strays     []string
-	onRecord   map[tier.AttemptID]bool // attempts that ever were
-	served     map[tier.AttemptID]bool // whose copies were ever part of their log
-	objections map[uint64]string       // to the deletion of a file, by inode, when it was taken
+	left       map[tier.LogID]tier.Offset   // the highest log start that was seen
+	disabled   map[tier.LogID]tier.RangeSet // whose copies went with their table's tiering
+	onRecord   map[tier.AttemptID]bool      // attempts that ever were
+	served     map[tier.AttemptID]bool      // whose copies were ever part of their log
+	objections map[uint64]string            // to the deletion of a file, by inode, when it was taken
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -104,6 +106,7 @@ type segmentRecord struct {
 type fileRecord struct {
 	name     string
 	versions []version
+	gone     bool // it did not come back with its segment
 }
 
 type version struct {
@@ -123,7 +126,9 @@ type deletion struct {
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
-		onRecord: map[tier.AttemptID]bool{}, served: map[tier.AttemptID]bool{},
+		left:     map[tier.LogID]tier.Offset{},
+		disabled: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
+		served:     map[tier.AttemptID]bool{},
 		objections: map[uint64]string{},
 		starts:     map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}
@@ -179,8 +184,11 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 		}
 		l.segments = append(l.segments, s)
 	}
-	if _, records := baseOf(name); records {
+	if _, records := baseOf(name); records && s.removed {
 		s.removed = false
+		for i := range s.files {
+			s.files[i].gone = true // but for what is written now
+		}
 	}
 	data = bytes.Clone(data)
 	at := o.w.Now // what is put back is as old as it ever was
@@ -193,11 +201,12 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 	}
 	for i := range s.files {
 		if f := &s.files[i]; f.name == name {
+			f.gone = false
 			f.versions = append(f.versions, version{data, at})
 			return
 		}
 	}
-	s.files = append(s.files, fileRecord{name, []version{{data, at}}})
+	s.files = append(s.files, fileRecord{name: name, versions: []version{{data, at}}})
 }
 
 // firstWritten is when the content was in the file for the first time.
@@ -327,7 +336,8 @@ func (o *Oracle) rest() {
 	for _, l := range o.logs {
 		files := o.w.files(l.id)
 		known, t := ledger.log(l.id), ledger.table(l.id.Table)
-		o.kept(l, files, known, store)
+		o.kept(l, files, store)
+		o.begun(l, files, known)
 		if t.State == tier.Enabled && known != nil && known.state.Epoch == t.Epoch {
 			o.noGap(l, files, known, false)
 		}

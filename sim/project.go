@@ -52,8 +52,8 @@ func Builtin() (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	failing, err := rego.Load([]rego.Module{{Path: "fail.rego", Source: []byte("package tierd.fail\n\n" +
-		"deny contains \"never\" if to_number(input.log.id) > 0\n")}}, nil,
+	failing, err := rego.Load([]rego.Module{{Path: "fail.rego", Source: []byte(
+		"package tierd.fail\n\ndeny contains \"never\" if to_number(input.log.id) > 0\n")}}, nil,
 		rego.Options{Timeout: rego.NoTimeout})
 	if err != nil {
 		return nil, err

@@ -481,12 +481,18 @@ func (o *Oracle) unsound(id tier.LogID, c *tier.Copy, d tier.FileDigest, store *
 
 // kept (S1): of each segment that was closed and that its owner did not remove, the bytes that the
 // owner wrote last are on disk or in the store, always, and after every crash.
-func (o *Oracle) kept(l *logRecord, files []file, known *ledgerLog, store *storeTruth) {
+func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 	for _, s := range l.segments {
-		if s.removed || known != nil && s.closed && s.Next <= known.state.LogStart {
+		if s.removed || s.closed && s.Next <= o.left[l.id] {
 			continue // it left the log by its owner's hand, or by a move that started has judged
 		}
+		if s.closed && o.disabled[l.id].Covers(s.Range) {
+			continue // the user said so
+		}
 		for _, f := range s.files {
+			if f.gone {
+				continue
+			}
 			data := f.versions[len(f.versions)-1].data
 			_, records := baseOf(f.name)
 			name := fileName{log: l.id, base: s.Base, name: f.name, records: records}
@@ -520,6 +526,18 @@ func (o *Oracle) lostSome(id tier.LogID) bool {
 	})
 }
 
+// begun (S6): a log is opened where its first segment begins.
+func (o *Oracle) begun(l *logRecord, files []file, ledger *ledgerLog) {
+	if l.opened || ledger == nil {
+		return
+	}
+	l.opened = true
+	records := liveRecords(files)
+	if len(records) > 0 && ledger.state.Start > records[0].base {
+		o.violate(NoGap, "%s was opened above its first segment", l.id)
+	}
+}
+
 // noGap (S6): every offset from the log's beginning to the end of its last closed segment is on
 // disk, in the store, or in a recorded hole. What its owner removed and tierd has not noticed yet
 // is excused until due.
@@ -529,10 +547,6 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 	}
 	records := liveRecords(files)
 	why := ""
-	if !l.opened && len(records) > 0 && ledger.state.Start > records[0].base {
-		why = "the log was opened above its first segment"
-	}
-	l.opened = true
 	covered := ledger.covered()
 	for _, x := range files {
 		if s := l.segment(x.base); x.records && s != nil && s.closed {
@@ -545,7 +559,8 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 	}
 	for _, s := range l.segments {
 		excused := (s.removed || o.wentUntiered(l.id, s.Base)) && (!due || s.Base >= last)
-		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
+		excused = excused || s.closed && o.disabled[l.id].Covers(s.Range) // as the user wanted
+		inside := s.Base >= ledger.state.Start && s.Next > max(ledger.state.LogStart, o.left[l.id])
 		if s.closed && inside && !excused && !covered.Covers(s.Range) {
 			why = "offsets of " + s.Range.String() + " are in neither tier, and in no hole"
 		}

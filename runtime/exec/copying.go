@@ -95,7 +95,9 @@ func (x *Executor) reidentify(ctx context.Context, log tier.LogID, pos tier.Posi
 		return nil, false, fatal(err)
 	}
 	state, _ := x.c.Ledger.Log(log)
-	if known.Epoch < state.Fresh || !sameContent(known.Content, content) {
+	// A copy that reaches further than the file does is of when nothing followed it so soon.
+	further := known.Content.Range.Next > content.Range.Next
+	if known.Epoch < state.Fresh || further || !sameContent(known.Content, content) {
 		return nil, false, nil
 	}
 	_, err = x.append(ctx, tier.CopyReidentified{Log: log, Position: pos, Files: content.Files})

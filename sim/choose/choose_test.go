@@ -83,8 +83,6 @@ func TestReplayRefusesWhatIsNotAsked(t *testing.T) {
 			{Step, 4, 1, "owner: rolls"}, {"segment", 9, 1, ""}},
 		`choice 2: "segments" has 3 outcomes in the scenario and 9 in the history`: {
 			{Step, 4, 1, "owner: rolls"}, {"segments", 3, 1, ""}},
-		`choice 2: the scenario ends, and the history asks for "segments"`: {
-			{Step, 4, 1, "owner: rolls"}},
 	} {
 		err := Catch(func() { play(NewReplay(choices)) })
 		var m *Mismatch

@@ -3,8 +3,8 @@ package choose
 import "fmt"
 
 // Replay makes the choices of a list, and insists that they are the ones it is asked for. Where
-// they are not, or where the list is at its end, it panics with a *Mismatch, which Catch turns into
-// an error.
+// they are not it panics with a *Mismatch, which Catch turns into an error. Behind the end of the
+// list outcome 0 is chosen: a history whose failure was mended goes on to its end.
 type Replay struct {
 	choices []Choice
 	at      int
@@ -43,10 +43,7 @@ func (r *Replay) wrong(format string, args ...any) {
 
 func (r *Replay) next(label string, n int) Choice {
 	if r.at == len(r.choices) {
-		if label == Step {
-			return Choice{Label: Step, Of: n} // it ends here
-		}
-		r.wrong("the scenario ends, and the history asks for %q", label)
+		return Choice{Label: label, Of: n}
 	}
 	c := r.choices[r.at]
 	switch {
@@ -61,7 +58,7 @@ func (r *Replay) next(label string, n int) Choice {
 // Choose implements Chooser.
 func (r *Replay) Choose(label string, n int) int {
 	c := r.next(label, n)
-	r.at++
+	r.at = min(r.at+1, len(r.choices))
 	return c.Pick
 }
 
@@ -77,7 +74,7 @@ func (r *Replay) Pick(label string, names []string, _ []int) int {
 		r.wrong("%q has no outcome %q", label, r.choices[r.at].Name)
 	}
 	c := r.next(label, len(names))
-	r.at++
+	r.at = min(r.at+1, len(r.choices))
 	return c.Pick
 }
 
