@@ -13,6 +13,7 @@ import (
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim/choose"
@@ -46,6 +47,10 @@ type Outcome struct {
 	// Rules says of each rule of the policies, by its number in rego.Set.Rules, whether it gave a
 	// reason and whether it was asked and gave none.
 	Rules []RuleSeen
+	// Plugins counts the questions to plugins, Hung those that one did not answer within its fuel.
+	Plugins, Hung int
+	// HungText says which plugin hung last, and in what.
+	HungText string
 	// Trace and Snapshots, one after each step, are there only where Options.Trace.
 	Trace     []Line
 	Snapshots []Snapshot
@@ -178,6 +183,9 @@ func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
 	h.out.Rules = make([]RuleSeen, len(p.Config.Policies.Rules()))
 	defer func() {
 		h.out.Hash = h.hash.Sum64()
+		if h.w != nil {
+			h.w.Close()
+		}
 		if r := recover(); r != nil {
 			if _, over := r.(ended); !over {
 				panic(r)
@@ -205,10 +213,13 @@ func (h *play) begin() {
 	w, err := NewWorld(c, builtinStart.Add(time.Duration(hour)*time.Hour))
 	must(err)
 	h.w, h.o, h.began = w, w.Observe(), w.Now
-	h.o.Policies, h.o.Promises = h.p.UserPolicies, h.p.Promises
+	// What plugins keep is no more overdue than what policies keep.
+	h.o.Policies = h.p.UserPolicies || h.p.Config.Plugins != nil
+	h.o.Promises = h.p.Promises
 	h.o.Denied = func(tier.LogID) bool { return h.policy > 0 }
 	h.setDisk(90)
 	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
+	w.Answered = h.answered
 	w.Bucket.SetHook(h.onStore)
 	h.startProcess()
 	for _, id := range h.p.Logs {
@@ -452,6 +463,19 @@ func effectLog(f engine.Effect) tier.LogID {
 		return f.Log
 	}
 	return tier.LogID{}
+}
+
+// answered is told what the plugins said.
+func (h *play) answered(_ engine.Selected, faults []plugin.Fault) {
+	h.out.Plugins++
+	for _, f := range faults {
+		h.mix(f.Plugin, string(f.Kind))
+		h.line(LanePolicy, "plugin %s gives no answer: %s", f.Plugin, f.Text)
+		if f.Kind == plugin.FaultFuel || f.Kind == plugin.FaultTime {
+			h.out.Hung++
+			h.out.HungText = f.Plugin + ": " + f.Text
+		}
+	}
 }
 
 // extern gives the facts that are known now.

@@ -48,7 +48,10 @@ func (w *World) askPlugins(_ context.Context, f engine.Select) engine.Result {
 				return n.DiskUsedBytes, n.DiskFreeBytes
 			}})}
 	}
-	answer, _ := a.Ask(f)
+	answer, result := a.Ask(f)
+	if w.Answered != nil {
+		w.Answered(answer, result.Faults)
+	}
 	return answer
 }
 

@@ -125,7 +125,7 @@ func (p *Project) longest() time.Duration {
 	for _, s := range p.spans() {
 		out = max(out, s.long)
 	}
-	return out + 200*time.Hour
+	return out + p.Config.HoldMax + 200*time.Hour
 }
 
 // factNames are the names of the facts, ascending.

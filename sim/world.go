@@ -81,6 +81,9 @@ type World struct {
 	// Asked is told of each question that the gate puts to the policies, with their answer. It may
 	// be nil.
 	Asked func(*gate.Facts, rego.Evaluation, error)
+	// Answered is told what the plugins answered to each question, and which of them gave no answer.
+	// It may be nil.
+	Answered func(engine.Selected, []plugin.Fault)
 
 	attempts   uint64
 	probes     uint64

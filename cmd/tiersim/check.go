@@ -183,6 +183,8 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 	switch {
 	case len(out.Failures) > 0:
 		out.Exit = exitViolation
+	case out.Hung > 0:
+		out.Exit = exitPluginHang
 	case len(out.Unequal) > 0:
 		out.Exit = exitIndeterminate
 	case len(out.Vacuous) > 0 && !c.AllowVacant:
@@ -226,6 +228,10 @@ func (a *app) summary(out *report.Run) {
 	for _, seed := range out.Unequal {
 		a.printf("NOT DETERMINISTIC: two runs of seed %d differ\n", seed)
 	}
+	if out.Hung > 0 {
+		a.printf("PLUGIN HANG: %d of %d questions were not answered: %s\n", out.Hung, out.Plugins,
+			out.HungText)
+	}
 	for _, v := range out.Vacuous {
 		a.printf("VACUOUS: %s\n", v)
 	}
@@ -257,6 +263,9 @@ func (c *checkCmd) report(r *runner) *report.Run {
 		if seen.False == 0 {
 			out.Vacuous = append(out.Vacuous, fmt.Sprintf("never false: %s %s", rule.Answer, rule.Where))
 		}
+	}
+	if r.p.Config.Plugins != nil && out.Plugins == 0 {
+		out.Vacuous = append(out.Vacuous, "no plugin was asked")
 	}
 	if r.p.Promises != nil && out.Judged == 0 {
 		out.Vacuous = append(out.Vacuous, "no deletion was put to the rules of package tierd.sim")
@@ -360,6 +369,11 @@ func (r *runner) try(seed uint64) {
 	s.Decisions += out.Decisions
 	s.Deletions += out.Deletions
 	s.Judged += out.Judged
+	s.Plugins += out.Plugins
+	s.Hung += out.Hung
+	if out.Hung > 0 {
+		s.HungText = out.HungText
+	}
 	s.Simulated += out.Simulated
 	for _, name := range r.p.Situations() {
 		r.met[name] += out.Met[name]

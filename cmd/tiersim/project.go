@@ -16,6 +16,7 @@ import (
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/facts"
 	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
 )
@@ -67,6 +68,9 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 		return nil, err
 	}
 	p := &sim.Project{Config: worldOf(cfg, set), Promises: promises}
+	if p.Config.Plugins, err = plugins(files); err != nil {
+		return nil, err
+	}
 	for _, r := range set.Rules() {
 		p.UserPolicies = p.UserPolicies || !r.Builtin
 	}
@@ -81,6 +85,23 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 	}
 	p.Digest = digestOf(p, set)
 	return p, p.Validate()
+}
+
+// plugins loads the plugins of the configuration; nil where there are none. The set is for as long
+// as the command runs.
+func plugins(files *config.Generation) (*plugin.Set, error) {
+	if len(files.Config.Plugins) == 0 {
+		return nil, nil
+	}
+	specs := make([]plugin.Spec, len(files.Config.Plugins))
+	for i, p := range files.Config.Plugins {
+		specs[i] = plugin.Spec{Name: p.Name, Wasm: files.Modules[i], SHA256: p.SHA256, Config: p.Config}
+	}
+	set, err := plugin.Load(specs, plugin.Options{Node: "sim"})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", files.Config.Path, err)
+	}
+	return set, nil
 }
 
 // relative is the path as it is shown: from the working directory.
@@ -108,7 +129,8 @@ func worldOf(cfg *config.Config, set *rego.Set) sim.Config {
 		Brake: cfg.Limits.Brake(), Verify: cfg.Copy.Verify, Delete: way,
 		Tolerance: cfg.Limits.ClockTolerance, AskAgain: 5 * time.Minute,
 		Next: logdir.NextFollowing, Grace: cfg.Limits.RemoteDeleteGrace,
-		OrphanAge: cfg.Limits.OrphanAge, MaxClockStep: cfg.Limits.MaxClockStep}
+		OrphanAge: cfg.Limits.OrphanAge, MaxClockStep: cfg.Limits.MaxClockStep,
+		HoldMax: cfg.Copy.HoldMax}
 }
 
 // logs are the logs that are simulated: two of the first table, and one of each other that the

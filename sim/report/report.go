@@ -28,9 +28,12 @@ type Run struct {
 	Operations int           `json:"operations"`
 	Effects    int           `json:"effects"`
 	Crashes    int           `json:"crashes"`
-	Decisions  int           `json:"decisions"` // of the policies
-	Deletions  int           `json:"deletions"` // of local segments
-	Judged     int           `json:"judged"`    // deletions that the user's properties were asked about
+	Decisions  int           `json:"decisions"`   // of the policies
+	Deletions  int           `json:"deletions"`   // of local segments
+	Judged     int           `json:"judged"`      // deletions that the user's properties were asked about
+	Plugins    int           `json:"plugins"`     // questions to plugins
+	Hung       int           `json:"plugin_hang"` // of these, not answered within the fuel
+	HungText   string        `json:"plugin_hang_text,omitempty"`
 	Simulated  time.Duration `json:"simulated_ns"`
 	Elapsed    time.Duration `json:"elapsed_ns"`
 	Situations []Situation   `json:"situations"`
