@@ -70,7 +70,7 @@ func tiersim(t *testing.T, args ...string) (code int, said string) {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"business_hours", "consumer_guard", "disk_pressure", "legal_hold",
-		"max_age"} {
+		"max_age", "plugin"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, said := tiersim(t, "check", "--config", "../../testdata/sim/examples/"+name,
