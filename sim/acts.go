@@ -258,6 +258,13 @@ func (h *play) diskActs() []act {
 				h.fate = FailAfter
 			}
 		}},
+		{kindDisk, "will fail in the next effect of a kind", 2, func() {
+			fate := Fail
+			if choose.Yes(h.c, "after it took effect") {
+				fate = FailAfter
+			}
+			h.inEffect(fate)
+		}},
 	}
 }
 
@@ -272,20 +279,22 @@ func (h *play) stopActs() []act {
 	return []act{
 		{kindStop, "now", 1, func() { h.crashed() }},
 		{kindStop, "later", 2, later},
-		{kindStop, "in the next effect of a kind", 4, func() {
-			h.stopIn = effectKinds[choose.Pick(h.c, "effect", effectKinds, effectWeights)]
-			most := 50
-			if h.stopIn == "ChangeTier" || h.stopIn == "OpenEpoch" {
-				most = 1 // it is one commit
-			}
-			h.stopAfter = choose.Number(h.c, "operations before", 1, most)
-			h.fate = StopBefore
-		}},
+		{kindStop, "in the next effect of a kind", 4, func() { h.inEffect(StopBefore) }},
 		{kindStop, "in the recovery", 1, func() {
 			h.inRecovery = later
 			h.crashed()
 		}},
 	}
+}
+
+// inEffect arms what happens in the middle of the next effect of a kind.
+func (h *play) inEffect(fate Fate) {
+	h.stopIn = effectKinds[choose.Pick(h.c, "effect", effectKinds, effectWeights)]
+	most := 50
+	if h.stopIn == "ChangeTier" || h.stopIn == "OpenEpoch" {
+		most = 1 // it is one commit
+	}
+	h.stopAfter, h.stopFate = choose.Number(h.c, "operations before", 1, most), fate
 }
 
 // effectKinds are those in the middle of which a process is stopped.

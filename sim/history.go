@@ -133,6 +133,7 @@ type play struct {
 	// stopIn is the kind of effect in whose middle the process stops next, after so many operations.
 	stopIn    string
 	stopAfter int
+	stopFate  Fate
 	healing   bool
 	// disturbed counts the disturbances of an exhaustive search.
 	disturbed int
@@ -422,7 +423,7 @@ func (h *play) before(f engine.Effect) error {
 	h.out.Effects++
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", f), "engine.")
 	if kind == h.stopIn {
-		h.stopIn, h.disk, h.fate = "", h.stopAfter, StopBefore
+		h.stopIn, h.disk, h.fate = "", h.stopAfter, h.stopFate
 	}
 	h.mix(kind)
 	h.line(LaneEffect, "%s %s", kind, effectLog(f))

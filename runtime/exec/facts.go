@@ -66,7 +66,6 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 			DropWay: src.LocalDelete(), OwnsSource: src.Owned()},
 	}
 	g.extern(facts)
-	x.pauseFacts(g, facts, durable, governed)
 	if durable.State != tier.Enabled {
 		facts.Safety.Remote.Clocks, facts.Safety.Remote.Clock = g.Clocks(ctx)
 	}
@@ -76,12 +75,14 @@ func (x *Executor) facts(ctx context.Context, g *Generation, src Source, f engin
 	record := x.lookAtSource(ctx, src, facts, c)
 	facts.Safety.Window = durable.Window.At(now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 	cp, err := x.prove(ctx, src, facts, c, record)
+	x.pauseFacts(g, facts, governed)
 	return facts, cp, err
 }
 
-// pauseFacts says whether deletions of the table may happen at all now.
-func (x *Executor) pauseFacts(g *Generation, facts *gate.Facts, durable tier.TableState,
-	governed bool) {
+// pauseFacts says whether deletions of the table may happen at all now. It comes last: the looks
+// before it take time, in which somebody may pull the brake.
+func (x *Executor) pauseFacts(g *Generation, facts *gate.Facts, governed bool) {
+	durable := x.c.Ledger.Table(facts.Log.ID.Table)
 	switch why := g.Paused(); {
 	case why != nil:
 		facts.Safety.NotPaused, facts.Safety.Pause = tier.No, why

@@ -65,11 +65,11 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 		Safety: gate.SafetyFacts{Brake: g.Brake, ClockTolerance: g.Tolerance,
 			DropWay: x.localDelete(state)}}
 	g.extern(facts)
-	x.pauseFacts(g, facts, durable, governed)
 	r := &facts.Safety.Remote
 	r.Clocks, r.Clock = g.Clocks(ctx)
 	r.LedgerKnows, _ = x.ledgerKnows(ctx, log, state)
 	r.Unnamed, r.OldEnough = unnamed, old
+	x.pauseFacts(g, facts, governed)
 	permit, v := g.Gate.Ask(ctx, facts)
 	if !v.Delete {
 		return &engine.KeptRemote{Reasons: v.Reasons, Due: v.Due}, nil

@@ -220,9 +220,9 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 			DropWay: x.localDelete(state)},
 	}
 	g.extern(facts)
-	x.pauseFacts(g, facts, durable, governed)
 	r := &facts.Safety.Remote
 	r.Clocks, r.Clock = g.Clocks(ctx)
+	x.pauseFacts(g, facts, governed)
 	cp, err := x.c.Ledger.Copy(log, c.Position)
 	if errors.Is(err, ErrVanished) {
 		return facts, cp, nil // and the guard sees that nothing is known of it
