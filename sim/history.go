@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
@@ -99,6 +100,8 @@ type Options struct {
 
 	// ended is asked after each step whether the history ends there; nil is never.
 	ended func(h *play) bool
+	// asked is told of each question to the policies; nil is nobody.
+	asked func(*gate.Facts, rego.Evaluation)
 }
 
 // play is one history that is being made.

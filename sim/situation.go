@@ -223,6 +223,9 @@ func (h *play) asked(f *gate.Facts, e rego.Evaluation, err error) {
 		}
 	}
 	h.decided(f, e)
+	if h.opts.asked != nil {
+		h.opts.asked(f, e)
+	}
 	if h.opts.Trace {
 		h.line(LanePolicy, "%s", verdict(f, e, err))
 	}

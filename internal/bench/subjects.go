@@ -69,6 +69,12 @@ var subjects = []*subject{
 	{name: "selecting", pkg: "runtime/engine", pattern: "^BenchmarkSelect$", time: "20x",
 		comparisons: []comparison{{what: "the engine's part in a question about one segment of " +
 			"10,000, and in its answer", tierd: metric{"Select", "ns/segment"}}}},
+	{name: "histories", pkg: "sim", pattern: "^Benchmark(History|Decisions)$", time: "60x", rounds: 3,
+		comparisons: []comparison{{"a simulated history of tiersim", metric{"History", "ns/op"},
+			"its policy evaluations alone", metric{"Decisions", "ns/op"}, nil}}},
+	{name: "shrinking", pkg: "sim", pattern: "^BenchmarkShrink$", time: "3x", rounds: 3,
+		comparisons: []comparison{{what: "shrink a failing history to its fewest steps",
+			tierd: metric{"Shrink", "ns/op"}, target: figureUpTo(20)}}},
 	{name: "tables", pkg: "runtime/config", pattern: "^BenchmarkLoad$", time: "3x", rounds: 3,
 		comparisons: []comparison{
 			{what: "load a configuration with 1,000 entries of tables",
