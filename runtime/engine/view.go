@@ -223,6 +223,9 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 	if len(l.local) == 0 {
 		return out
 	}
+	if r := e.passedBy(l); !r.Empty() {
+		out = append(out, e.passedByReason(r))
+	}
 	for i := range l.local {
 		if s := &l.local[i]; !s.Closed() {
 			if i < len(l.local)-1 { // an active last segment is the normal case
@@ -252,6 +255,23 @@ func (e *Engine) remoteWaits(l *logIndex, t *tableIndex) bool {
 	}
 	i := l.oldestRemote()
 	return i >= 0 && e.remoteDue(l, t, i, l.remoteExtent().Bytes) <= e.now
+}
+
+// passedBy are the offsets that passed by while tiering was off and the source had its own way:
+// they are in neither tier. They grow with each segment that the source drops, so they are put on
+// record as one hole when tiering is turned on again, and until then only shown.
+func (e *Engine) passedBy(l *logIndex) tier.Range {
+	t := e.table(l.id.Table)
+	if t.state.State != tier.Disabled || l.leaves(t) || !l.whole || len(l.local) == 0 ||
+		l.remoteExtent().Segments == 0 {
+		return tier.Range{}
+	}
+	return tier.Range{Base: max(l.state.Copied, l.remoteExtent().Next), Next: l.local[0].Base}
+}
+
+func (e *Engine) passedByReason(r tier.Range) tier.Reason {
+	return tier.Reason{Code: tier.CodeHole, Text: fmt.Sprintf("offsets %s are in neither tier: they "+
+		"passed by while tiering was off; that is put on record when it is turned on again", r)}
 }
 
 // whyRemote says what the remote segments wait for, where that is no limit of theirs.
@@ -392,6 +412,10 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 			v.Reasons = append(v.Reasons, l.droppingReason())
 		}
 		out = append(out, v)
+	}
+	if r := e.passedBy(l); !r.Empty() {
+		out = append(out, SegmentView{Range: r, State: "hole",
+			Reasons: []tier.Reason{e.passedByReason(r)}})
 	}
 	for _, h := range l.state.Holes {
 		out = append(out, SegmentView{Range: h.Range, State: "hole", Reasons: []tier.Reason{{
