@@ -45,6 +45,7 @@ type rig struct {
 	// unconfigured is set where the source is in the configuration no more.
 	unconfigured bool
 	tiering      bool
+	grace        time.Duration
 	way          tier.LocalDelete
 	brake        tier.Brake
 	paused       *tier.Reason
@@ -55,6 +56,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, now: t0, governed: true, tiering: true, way: tier.LocalDeleteUnlink,
+		grace:  10 * time.Minute,
 		brake:  tier.Brake{MaxSegments: 10, MaxBytes: 1 << 20, Per: time.Hour},
 		answer: gate.Decision{Delete: true}}
 	r.disk = vfs.NewMem(func() tier.Time { return r.now })
@@ -104,6 +106,8 @@ func (r *rig) generation() *Generation {
 		Gate: gate.New(r), Brake: r.brake, Verify: tier.VerifyFull,
 		Paused: func() *tier.Reason { return r.paused },
 		Node:   func() gate.NodeFacts { return gate.NodeFacts{} },
+		Clocks: func(context.Context) (tier.Truth, string) { return tier.Yes, "" },
+		Grace:  tier.Time(r.grace),
 	}
 }
 
