@@ -32,9 +32,9 @@ type checkCmd struct {
 func (c *checkCmd) Help() string {
 	return `Reads the configuration, the policies, their data and the plugins as one generation, as
 run and reload do, and prints everything that is wrong, each with its place. Then it looks whether
-each source can be read and each fact is known, and tries on the store what tierd needs of it, on
-an object of its own that it removes again: put, get, range, list and delete. The store's clock is
-compared with this machine's.
+each source can be read and each fact is known, asks brokers what they do with their topics, and
+tries on the store what tierd needs of it, on an object of its own that it removes again: put, get,
+range, list and delete. The store's clock is compared with this machine's.
 
 Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a
 file is wrong.
@@ -117,6 +117,12 @@ func (a *app) reach(cfg *config.Config) []reach {
 	}
 	for _, s := range cfg.Sources {
 		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), readable(s.Path))
+	}
+	for _, s := range cfg.Sources {
+		if s.Kafka.Bootstrap != "" {
+			add(fmt.Sprintf("broker of the source %s (%s)", s.Name, s.Kafka.Bootstrap),
+				daemon.CheckTopics(a.ctx, cfg, s, tier.TimeOf(time.Now())))
+		}
 	}
 	now := func() tier.Time { return tier.TimeOf(time.Now()) }
 	unknown := daemon.FactsNow(a.ctx, cfg, now)

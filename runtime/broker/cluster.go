@@ -79,11 +79,14 @@ func (c *Cluster) Look(ctx context.Context, id tier.LogID, epochs []tier.LeaderE
 		return o, err
 	}
 	o.HighWatermark, o.Start = tier.Offset(high), tier.Offset(start)
-	s, err := c.settings(ctx, []string{p.topic})
+	known, refused, err := c.Topics(ctx, []string{p.topic})
+	if err == nil {
+		err = refused[p.topic]
+	}
 	if err != nil {
 		return o, err
 	}
-	o.Refusal = s[p.topic].refusal()
+	o.Refusal = known[p.topic].refusal()
 	for _, e := range epochs {
 		end, err := c.epochEnd(ctx, p, e)
 		if err != nil {

@@ -32,14 +32,16 @@ const (
 	keyTiered         = "remote.storage.enable"
 )
 
-// Topics says what is configured for the topics, by name. It answers for all or for none.
-func (c *Cluster) Topics(ctx context.Context, names []string) (map[string]Topic, error) {
+// Topics says what is configured for the topics, by name, and why it is not known of the others.
+// An error is one of all: then nothing is known of those that are in neither.
+func (c *Cluster) Topics(ctx context.Context, names []string) (known map[string]Topic,
+	refused map[string]error, err error) {
+	known, refused = map[string]Topic{}, map[string]error{}
+	if len(names) == 0 {
+		return known, refused, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return c.settings(ctx, names)
-}
-
-func (c *Cluster) settings(ctx context.Context, names []string) (map[string]Topic, error) {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	for _, name := range names {
 		r := kmsg.NewDescribeConfigsRequestResource()
@@ -47,32 +49,32 @@ func (c *Cluster) settings(ctx context.Context, names []string) (map[string]Topi
 		r.ConfigNames = []string{keyPolicy, keyRetention, keyRetentionBytes, keyTiered}
 		req.Resources = append(req.Resources, r)
 	}
-	out := map[string]Topic{}
 	for _, shard := range c.client.RequestSharded(ctx, req) {
 		if shard.Err != nil {
-			return nil, fmt.Errorf("describe configs: %w", shard.Err)
+			return known, refused, fmt.Errorf("describe configs: %w", shard.Err)
 		}
 		resp, ok := shard.Resp.(*kmsg.DescribeConfigsResponse)
 		if !ok {
 			continue
 		}
 		for _, r := range resp.Resources {
-			if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-				return nil, fmt.Errorf("describe configs of %s: %w", r.ResourceName, err)
+			err := kerr.ErrorForCode(r.ErrorCode)
+			if err == nil {
+				known[r.ResourceName], err = topicOf(r.Configs)
 			}
-			t, err := topicOf(r.Configs)
 			if err != nil {
-				return nil, fmt.Errorf("describe configs of %s: %w", r.ResourceName, err)
+				delete(known, r.ResourceName)
+				refused[r.ResourceName] = fmt.Errorf("describe configs of the topic %s: %w",
+					r.ResourceName, err)
 			}
-			out[r.ResourceName] = t
 		}
 	}
 	for _, name := range names {
-		if _, ok := out[name]; !ok {
-			return nil, fmt.Errorf("describe configs of %s: the broker did not answer", name)
+		if _, ok := known[name]; !ok && refused[name] == nil {
+			refused[name] = fmt.Errorf("describe configs of the topic %s: no answer", name)
 		}
 	}
-	return out, nil
+	return known, refused, nil
 }
 
 // topicOf reads the settings that the broker names. One that it leaves out it does not know.

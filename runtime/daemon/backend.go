@@ -81,6 +81,9 @@ func (d *Daemon) sourceStatus() []api.Source {
 			x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
 		}
 		s.mu.Unlock()
+		for _, why := range s.topics.wrong() {
+			x.Reasons = append(x.Reasons, api.ReasonOf(why, true))
+		}
 		if why := s.watcher.Degraded(); why != nil {
 			x.Reasons = append(x.Reasons, api.ReasonOf(*why, false))
 		}

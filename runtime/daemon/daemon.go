@@ -117,6 +117,7 @@ type source struct {
 	config.Source
 	dir       *logdir.Source
 	cluster   *broker.Cluster // nil where the configuration names none
+	topics    topics
 	watcher   *logdir.Watcher
 	rescan    chan struct{}
 	mu        sync.Mutex // guards what follows

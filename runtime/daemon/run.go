@@ -73,6 +73,7 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 	for _, s := range d.sources {
 		g.Go(func() error { return d.scans(ctx, s) })
 		g.Go(func() error { return d.watch(ctx, s) })
+		g.Go(func() error { return d.tendTopics(ctx, s) })
 	}
 	g.Go(func() error { return d.tick(ctx) })
 	g.Go(func() error { return d.tendFacts(ctx) })

@@ -31,10 +31,14 @@ func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source
 		Root:        func() (vfs.Dir, error) { return vfs.OpenOS(c.Path) },
 		Next:        logdir.Next(c.Next),
 		ClosedAfter: c.ClosedAfter,
-		Compacted: func(name string) tier.Truth {
-			t, _ := table(name)
+	}
+	s := &source{Source: c, rescan: make(chan struct{}, 1),
+		watcher: logdir.NewWatcher(c.Path, watchedDirsMax)}
+	cfg.Compacted = func(name string) tier.Truth {
+		if t, _ := table(name); t.Compacted != tier.Unknown {
 			return t.Compacted
-		},
+		}
+		return s.topics.compacted(name)
 	}
 	if c.Pattern != "" {
 		re, err := regexp.Compile(c.Pattern)
@@ -46,8 +50,6 @@ func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source
 	if c.Layout == tier.LayoutKafka && c.LocalDelete == tier.LocalDeleteUnlink {
 		cfg.Lock = logdir.NewFileLock(c.Path)
 	}
-	s := &source{Source: c, rescan: make(chan struct{}, 1),
-		watcher: logdir.NewWatcher(c.Path, watchedDirsMax)}
 	var err error
 	if c.Kafka.Bootstrap != "" {
 		if s.cluster, err = broker.New(brokerConfig(c.Kafka)); err != nil {
@@ -88,6 +90,7 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 		s.scannedAt = d.opts.Now()
 	}
 	s.mu.Unlock()
+	s.topics.scanned(res.Logs)
 	d.reportScan(s, before, res)
 	for _, scan := range res.Scans {
 		d.step(engine.Scanned{Scan: scan})

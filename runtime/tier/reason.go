@@ -57,6 +57,7 @@ const (
 	CodeBroker         Code = "broker"              // the broker was not reached, or refuses
 	CodeNotLeader      Code = "not-leader"          // another node leads the log
 	CodeOtherLog       Code = "other-log"           // the broker has another log under the name
+	CodeBrokerLimits   Code = "broker-retention"    // shorter than tierd's: it can delete too soon
 	CodeDropping       Code = "dropping"            // the broker gave it up; its files go soon
 	CodeLineage        Code = "lineage"             // leader epochs disagree with what was copied
 	CodeRetry          Code = "retry"               // tried again later
