@@ -46,7 +46,8 @@ func TestDeleteRecords(t *testing.T) {
 	n := k.nodes[0]
 	k.create("orders", 1, 1, smallSegments())
 	h, stop := k.produce("orders", 300, 1500)
-	r := beside(t, s, k, n, shortTTL)
+	endpoint := freeAddress(t)
+	r := beside(t, s, k, n, shortTTL, fmt.Sprintf("kafka: {listen: %q}", endpoint))
 	d := r.daemon()
 	progress := func(what string, beyond int64) int64 {
 		t.Helper()
@@ -80,10 +81,38 @@ func TestDeleteRecords(t *testing.T) {
 		}
 		return nil
 	})
+	whole(t, k, h, endpoint, end)
 	d.stop()
 	t.Logf("%d records, the broker has [%d, %d)", h.count(), at, end)
 	h.compare(t, archived(t, s, "orders/0"), k.consumed(k.bootstrap(), "orders"))
 	audit(t, r)
+}
+
+// whole reads all that was ever acknowledged from tierd's own endpoint, by two clients: each gets
+// each record once, in order, from whichever tier has it.
+func whole(t *testing.T, k *kafka, h *history, endpoint string, end int64) {
+	t.Helper()
+	franz := k.read(endpoint, "orders", end)
+	for i, o := range franz.offsets {
+		if o != int64(i) || franz.values[o] != h.values[o] {
+			t.Fatalf("franz-go: record %d has the offset %d and is %.40q, want %.40q", i, o,
+				franz.values[o], h.values[int64(i)])
+		}
+	}
+	stdout, stderr, code := output(t, t.TempDir(), nil, "java", k.nodes[0].java(
+		"org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", endpoint, "--topic",
+		"orders", "--partition", "0", "--offset", "earliest", "--max-messages", fmt.Sprint(end))...)
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	if code != 0 || int64(len(lines)) != end {
+		t.Fatalf("the console consumer: exit code %d, %d records of %d\n%s", code, len(lines), end,
+			stderr)
+	}
+	for i, line := range lines {
+		if line != h.values[int64(i)] {
+			t.Fatalf("the console consumer: record %d is %.40q, want %.40q", i, line,
+				h.values[int64(i)])
+		}
+	}
 }
 
 // audit wants the record of deletions to be whole, and each deletion in it to have an outcome.

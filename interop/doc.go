@@ -1,6 +1,8 @@
 // Package interop has no code but tests: of the real tierd command beside real systems, which make
 // interop fetches.
 //
+//	brokers  Kafka, of one node and of three: tierd beside it, killed in between; leader changes, an
+//	         unclean election, another cluster, a topic made again; TLS and SASL; restored logs
 //	stores   S3 (versitygw), GCS (fake-gcs-server), Azure (Azurite), FILESYSTEM, and a proxy that
 //	         delays, cuts, refuses and denies
 //

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,15 +14,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// clusterID is what the nodes are formatted with.
-const clusterID = "tierdinterop00000000AA"
+// clusters counts the clusters, each of which has an id of its own.
+var clusters atomic.Int64
+
+func newClusterID() string { return fmt.Sprintf("tierdinterop%08dAA", clusters.Add(1)) }
 
 // kafkaNode is one process that is broker and controller.
 type kafkaNode struct {
 	id                 int
 	dir                string
 	client, controller string // addresses
-	extra              []string
+	config             kafkaConfig
+	clusterID          string
 	process            *process
 	t                  *testing.T
 }
@@ -32,19 +36,33 @@ type kafka struct {
 	nodes []*kafkaNode
 }
 
-// newKafka starts a cluster of so many nodes; extra are lines of all their settings.
-func newKafka(t *testing.T, nodes int, extra ...string) *kafka {
+// kafkaConfig says which cluster to start.
+type kafkaConfig struct {
+	nodes  int
+	secure string   // address of a listener with TLS and SASL; "" for none
+	second bool     // each node has a second log directory
+	extra  []string // lines of all settings
+}
+
+// newKafka starts a cluster of so many nodes.
+func newKafka(t *testing.T, nodes int) *kafka {
+	t.Helper()
+	return startKafka(t, kafkaConfig{nodes: nodes})
+}
+
+func startKafka(t *testing.T, c kafkaConfig) *kafka {
 	t.Helper()
 	k := &kafka{t: t}
 	var voters []string
-	for i := range nodes {
+	id := newClusterID()
+	for i := range c.nodes {
 		n := &kafkaNode{id: i + 1, dir: t.TempDir(), client: freeAddress(t),
-			controller: freeAddress(t), extra: extra, t: t}
+			controller: freeAddress(t), config: c, clusterID: id, t: t}
 		k.nodes = append(k.nodes, n)
 		voters = append(voters, fmt.Sprintf("%d@%s", n.id, n.controller))
 	}
 	for _, n := range k.nodes {
-		n.format(strings.Join(voters, ","), nodes)
+		n.format(strings.Join(voters, ","))
 		n.start()
 	}
 	for _, n := range k.nodes {
@@ -54,7 +72,7 @@ func newKafka(t *testing.T, nodes int, extra ...string) *kafka {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		m, err := k.admin().BrokerMetadata(ctx)
-		if err == nil && len(m.Brokers) != nodes {
+		if err == nil && len(m.Brokers) != c.nodes {
 			err = fmt.Errorf("%d brokers", len(m.Brokers))
 		}
 		return err
@@ -65,18 +83,29 @@ func newKafka(t *testing.T, nodes int, extra ...string) *kafka {
 // data is the node's log directory.
 func (n *kafkaNode) data() string { return filepath.Join(n.dir, "data") }
 
-func (n *kafkaNode) format(voters string, nodes int) {
+// second is the node's second log directory, where it has one.
+func (n *kafkaNode) second() string { return filepath.Join(n.dir, "second") }
+
+func (n *kafkaNode) format(voters string) {
 	n.t.Helper()
-	replicas := min(nodes, 3)
+	listeners := fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://%s", n.client, n.controller)
+	advertised, dirs := "PLAINTEXT://"+n.client, n.data()
+	if n.config.second {
+		dirs += "," + n.second()
+	}
+	if n.config.secure != "" {
+		listeners += ",SECURE://" + n.config.secure
+		advertised += ",SECURE://" + n.config.secure
+	}
 	lines := append([]string{
 		"process.roles=broker,controller",
 		fmt.Sprintf("node.id=%d", n.id),
 		"controller.quorum.voters=" + voters,
-		fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://%s", n.client, n.controller),
-		"advertised.listeners=PLAINTEXT://" + n.client,
+		"listeners=" + listeners,
+		"advertised.listeners=" + advertised,
 		"controller.listener.names=CONTROLLER",
-		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-		"log.dirs=" + n.data(),
+		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
+		"log.dirs=" + dirs,
 		"auto.create.topics.enable=false",
 		"log.retention.ms=-1",
 		// All that the broker does by the clock, it does soon.
@@ -88,14 +117,20 @@ func (n *kafkaNode) format(voters string, nodes int) {
 		"replica.high.watermark.checkpoint.interval.ms=500",
 		"group.initial.rebalance.delay.ms=0",
 		"offsets.topic.num.partitions=1",
-		fmt.Sprintf("offsets.topic.replication.factor=%d", replicas),
-	}, n.extra...)
+		fmt.Sprintf("offsets.topic.replication.factor=%d", min(n.config.nodes, 3)),
+	}, n.config.extra...)
 	settings := filepath.Join(n.dir, "server.properties")
 	if err := os.WriteFile(settings, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	_, stderr, code := output(n.t, n.dir, nil, "java", n.java("kafka.tools.StorageTool", "format",
-		"--cluster-id", clusterID, "--config", settings)...)
+	args := []string{"kafka.tools.StorageTool", "format", "--cluster-id", n.clusterID,
+		"--config", settings}
+	if n.config.secure != "" {
+		for _, mechanism := range []string{"SCRAM-SHA-256", "SCRAM-SHA-512"} {
+			args = append(args, "--add-scram", mechanism+"=[name=tierd,password=s3cr3t]")
+		}
+	}
+	_, stderr, code := output(n.t, n.dir, nil, "java", n.java(args...)...)
 	if code != 0 {
 		n.t.Fatalf("format: exit code %d\n%s", code, stderr)
 	}

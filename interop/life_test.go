@@ -34,10 +34,30 @@ func TestStores(t *testing.T) {
 				t.Fatalf("%d closed segments are in the store, want %d", len(closed), want)
 			}
 			onlyOpen(t, r, before, closed)
+			r.must("verify")
+			restore(t, r, before, closed)
 
 			toggle(t, s, r, before, closed)
 			expire(t, s)
 		})
+	}
+}
+
+// restore wants the restored segments to be as they were.
+func restore(t *testing.T, r *rig, before map[string]string, closed []string) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "restored")
+	r.must("restore", "wal", "--to", to)
+	want := map[string]string{}
+	for _, p := range closed {
+		want[p] = before[p]
+	}
+	got := map[string]string{}
+	for p, sum := range segments(t, to) {
+		got[strings.TrimPrefix(p, "wal/")] = sum
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("restored are %v, want %v", slices.Sorted(maps.Keys(got)), closed)
 	}
 }
 

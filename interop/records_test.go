@@ -96,17 +96,9 @@ func archived(t *testing.T, s *store, log string) *found {
 	})
 	slices.SortFunc(keys, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	f := &found{}
-	topic, _ := path.Split(log)
+	topic, _, _ := strings.Cut(log, "/")
 	for _, key := range keys {
-		p := kmsg.NewFetchResponseTopicPartition()
-		p.RecordBatches = s.read(t, key)
-		p.HighWatermark = 1 << 62
-		got, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Topic: strings.Trim(topic, "/"),
-			KeepControlRecords: true}, &p, kgo.DefaultDecompressor(), nil)
-		if got.Err != nil {
-			t.Fatalf("%s: %v", key, got.Err)
-		}
-		for _, r := range got.Records {
+		for _, r := range decode(t, topic, key, s.read(t, key)) {
 			if old, twice := f.values[r.Offset]; !twice {
 				f.add(r)
 			} else if old != string(r.Value) {
@@ -117,8 +109,31 @@ func archived(t *testing.T, s *store, log string) *found {
 	return f
 }
 
+// decode reads the records of a file of batches.
+func decode(t *testing.T, topic, name string, batches []byte) []*kgo.Record {
+	t.Helper()
+	p := kmsg.NewFetchResponseTopicPartition()
+	p.RecordBatches, p.HighWatermark = batches, 1<<62
+	got, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Topic: topic,
+		KeepControlRecords: true}, &p, kgo.DefaultDecompressor(), nil)
+	if got.Err != nil {
+		t.Fatalf("%s: %v", name, got.Err)
+	}
+	return got.Records
+}
+
 // consumed reads the partition from its beginning to its end by a client of its own.
 func (k *kafka) consumed(bootstrap, topic string) *found {
+	k.t.Helper()
+	_, end, err := k.bounds(topic, 0)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return k.read(bootstrap, topic, end)
+}
+
+// read reads the partition from its beginning up to the offset.
+func (k *kafka) read(bootstrap, topic string, end int64) *found {
 	k.t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
@@ -126,17 +141,13 @@ func (k *kafka) consumed(bootstrap, topic string) *found {
 		k.t.Fatal(err)
 	}
 	defer client.Close()
-	_, end, err := k.bounds(topic, 0)
-	if err != nil {
-		k.t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f := &found{}
 	for len(f.offsets) == 0 || f.offsets[len(f.offsets)-1] < end-1 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {
-			k.t.Fatal(err)
+			k.t.Fatalf("%s: %v, after %d records of %d", bootstrap, err, len(f.offsets), end)
 		}
 		fetches.EachRecord(f.add)
 	}
