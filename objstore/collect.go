@@ -74,7 +74,7 @@ func (s *Store) Objects(ctx context.Context, fn func(tier.StoredObject) error) e
 			return nil
 		}
 		o := tier.StoredObject{Key: a.Name, Log: k.Log, Attempt: k.Attempt, Position: k.Position,
-			Level: k.Level, Block: k.Block, Entry: k.Kind == KeyEntry,
+			Epoch: k.Epoch, Level: k.Level, Block: k.Block, Entry: k.Kind == KeyEntry,
 			Checkpoint: k.Kind == KeyCheckpoint}
 		if !o.Entry && !o.Checkpoint && k.Kind != KeyFile {
 			return nil

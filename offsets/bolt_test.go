@@ -169,7 +169,7 @@ func TestNoLedger(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opens(t, path, writing, tier.ErrDamaged, path, "keep data_dir aside")
+	opens(t, path, writing, tier.ErrDamaged, path, "tierd rebuild")
 	if after, _ := os.ReadFile(path); !bytes.Equal(content, after) {
 		t.Error("the file was changed")
 	}

@@ -62,7 +62,7 @@ func opensDamaged(t *testing.T, m offsets.Medium, name string) {
 		t.Fatal("a damaged ledger was opened")
 	}
 	text := err.Error()
-	if !errors.Is(err, tier.ErrDamaged) || !strings.Contains(text, "keep data_dir aside") ||
+	if !errors.Is(err, tier.ErrDamaged) || !strings.Contains(text, "tierd rebuild") ||
 		!strings.Contains(text, name) {
 		t.Fatalf("got error %q, want damage of %q with advice", text, name)
 	}
@@ -287,7 +287,7 @@ func soundOrDamaged(t testing.TB, what, path string, b []byte, last image) bool 
 	t.Helper()
 	got, err := openBytes(t, path, b)
 	if err != nil {
-		if !errors.Is(err, tier.ErrDamaged) || !strings.Contains(err.Error(), "keep data_dir aside") ||
+		if !errors.Is(err, tier.ErrDamaged) || !strings.Contains(err.Error(), "tierd rebuild") ||
 			!strings.Contains(err.Error(), path) {
 			t.Fatalf("%s: got error %v, want damage of %s with advice", what, err, path)
 		}

@@ -46,7 +46,7 @@
 // bytes, a range is base i | length i, times are nanoseconds since the Unix epoch.
 //
 //	root      format u | ledger id, 16 bytes | next log number u | highest time seen i |
-//	          entries u | sum u64, big-endian
+//	          rebuilt at i | entries u | sum u64, big-endian
 //	log       table text | name text | source text | layout text | incarnation text | epoch u |
 //	          fresh u | start i | copied i | log start i | next position u | finished copies u |
 //	          copies that are out of the log u |
@@ -77,6 +77,12 @@
 // The root counts all other entries and sums up their checksums, each scrambled to 64 bits, modulo
 // 2^64. So an entry that is missing, of an older commit, or there twice is found although its own
 // checksum fits. All entries are checked when a ledger is opened.
+//
+// # Rebuilding
+//
+// A Builder fills a new medium with what is known elsewhere (package runtime/rebuild). It derives
+// the copied offset, the ranges beyond it and the holes by the same functions as the rules do, and
+// the root keeps when that was.
 //
 // # Damage
 //

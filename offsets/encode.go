@@ -24,7 +24,8 @@ type rootState struct {
 	id      [16]byte
 	nextLog uint64 // number of the next log
 	clock   tier.Time
-	tally   tally // of all other entries
+	rebuilt tier.Time // when it was put together anew; absent if it never was
+	tally   tally     // of all other entries
 }
 
 func (r *rootState) encode() []byte {
@@ -32,6 +33,7 @@ func (r *rootState) encode() []byte {
 	b = append(b, r.id[:]...)
 	b = binary.AppendUvarint(b, r.nextLog)
 	b = binary.AppendVarint(b, int64(r.clock))
+	b = binary.AppendVarint(b, int64(r.rebuilt))
 	b = binary.AppendUvarint(b, r.tally.entries)
 	return binary.BigEndian.AppendUint64(b, r.tally.sum)
 }
@@ -46,6 +48,7 @@ func decodeRoot(body []byte) (r rootState, err error) {
 	copy(r.id[:], d.take(len(r.id)))
 	r.nextLog = d.uint()
 	r.clock = tier.Time(d.int())
+	r.rebuilt = tier.Time(d.int())
 	r.tally.entries = d.uint()
 	if b := d.take(8); b != nil {
 		r.tally.sum = binary.BigEndian.Uint64(b)

@@ -69,8 +69,7 @@ func Open(m Medium) (*Ledger, error) {
 }
 
 // advice is what to do with a damaged ledger.
-const advice = "keep data_dir aside and start with a new one: what is local is copied anew, " +
-	"under a new ledger id"
+const advice = "make a new one of what the store has: tierd rebuild"
 
 // explain tells an operator where an error happened and what to do.
 func (l *Ledger) explain(err error) error {
@@ -122,6 +121,13 @@ func (l *Ledger) Clock() tier.Time {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.index.root.clock
+}
+
+// Rebuilt returns when the ledger was put together from what the store has; absent if it never was.
+func (l *Ledger) Rebuilt() tier.Time {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.index.root.rebuilt
 }
 
 // Logs returns the ids of all logs, ascending.
@@ -309,6 +315,9 @@ func (l *Ledger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, erro
 		return nil, l.fail(err)
 	}
 	slices.SortFunc(out, func(a, b tier.Fact) int { return cmp.Compare(a.Position, b.Position) })
+	for i := range out {
+		out[i].Incarnation = h.state.Incarnation
+	}
 	return out, nil
 }
 

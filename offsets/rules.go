@@ -111,6 +111,9 @@ func openLog(g *group, r tier.LogOpened) (draft, error) {
 		return draft{}, err
 	}
 	if old != nil {
+		if old.state.Source == "" {
+			return findLog(old, r)
+		}
 		if old.state.Incarnation != r.Incarnation {
 			return draft{}, refuse("log %s is known as incarnation %q, this is %q", r.Log,
 				old.state.Incarnation, r.Incarnation)
@@ -142,6 +145,18 @@ func openLog(g *group, r tier.LogOpened) (draft, error) {
 		d.log.state.Fresh = r.Epoch // nothing is copied in this epoch
 	}
 	return d, nil
+}
+
+// findLog is for a log that was in no source when the ledger was rebuilt, and is in one now. Where
+// no fact told which one it was, it is the one that is found.
+func findLog(old *header, r tier.LogOpened) (draft, error) {
+	if old.state.Incarnation != "" && old.state.Incarnation != r.Incarnation {
+		return draft{}, refuse("log %s is known as incarnation %q, this is %q", r.Log,
+			old.state.Incarnation, r.Incarnation)
+	}
+	h := *old
+	h.state.Source, h.state.Layout, h.state.Incarnation = r.Source, r.Layout, r.Incarnation
+	return draft{log: &h}, nil
 }
 
 // moveLog takes over the source in which a known log is seen. Where nothing in it says that it is

@@ -79,7 +79,9 @@ type Oracle struct {
 	changed    bool      // something did, since rest looked
 	blind      bool      // it only takes notes
 	departures []departed
-	judged     int // deletions that the user's properties were asked about
+	judged     int            // deletions that the user's properties were asked about
+	old        bool           // the ledger is one that was put back
+	buried     []*ledgerTruth // those that it replaced
 	violations []Violation
 }
 
@@ -324,7 +326,9 @@ func (o *Oracle) rest() {
 	for i := range ledger.logs {
 		o.note(&ledger.logs[i], ledger.table(ledger.logs[i].state.Log.Table))
 	}
-	o.named(ledger, store)
+	if !o.old {
+		o.named(ledger, store)
+	}
 	o.behind(ledger)
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
@@ -338,7 +342,7 @@ func (o *Oracle) rest() {
 		known, t := ledger.log(l.id), ledger.table(l.id.Table)
 		o.kept(l, files, store)
 		o.begun(l, files, known)
-		if t.State == tier.Enabled && known != nil && known.state.Epoch == t.Epoch {
+		if !o.old && t.State == tier.Enabled && known != nil && known.state.Epoch == t.Epoch {
 			o.noGap(l, files, known, false)
 		}
 	}

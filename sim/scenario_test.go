@@ -49,6 +49,8 @@ type scenario struct {
 	oracle *Oracle
 	judged int     // violations that were reported
 	broker *broker // of a story about a broker's directory; nil otherwise
+
+	putBack func() // puts an old ledger back
 }
 
 // armed is a fault that waits for its call.
@@ -177,6 +179,16 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return nil
 	case "resume":
 		return s.w.Resume(d.CmdArgs[0].Key)
+	case "remember":
+		s.putBack = s.w.Remember()
+		return nil
+	case "putback":
+		s.putBack()
+		return nil
+	case "spoil", "shorten", "newer":
+		return s.spoil(d.Cmd, d.CmdArgs[0].Key)
+	case "rebuild":
+		return s.rebuild()
 	case "drop":
 		return s.w.Drop(d.CmdArgs[0].Key)
 	case "fault":

@@ -29,6 +29,7 @@ type cli struct {
 	Restore    restoreCmd    `cmd:"" help:"Write archived logs back as directories."`
 	Resume     resumeCmd     `cmd:"" help:"Let the deletions of a table that the brake stopped go on."`
 	Reload     reloadCmd     `cmd:"" help:"Let the running daemon load its configuration anew."`
+	Rebuild    rebuildCmd    `cmd:"" help:"Make a new ledger of what the store has."`
 	Drop       dropCmd       `cmd:"" help:"Delete all that a table without an entry has in the store."`
 	AcceptLoss acceptLossCmd `cmd:"" help:"Accept that a damaged segment is lost, so that copying goes on behind it."`
 	Clock      clockCmd      `cmd:"" help:"Accept the clock after a step."`

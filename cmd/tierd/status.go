@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // statusCmd shows where every log stands.
@@ -103,7 +104,14 @@ func settings(p *page, s *api.Status) {
 		if t.Entry != nil {
 			entry = *t.Entry
 		}
-		p.line("\ntable %s (%s), tier epoch %d", t.Table, entry, t.TierEpoch)
+		p.line("\ntable %s (%s), %s, tier epoch %d", t.Table, entry, t.TierState, t.TierEpoch)
+		if t.Dropped != 0 {
+			p.line("dropped at %s", tier.Time(t.Dropped))
+		}
+		if t.Outstanding.Segments > 0 {
+			p.line("outstanding: %d copies (%s) have left their logs, and are not removed yet",
+				t.Outstanding.Segments, humanBytes(t.Outstanding.Bytes))
+		}
 		rows := make([]string, 0, len(t.Settings)+1)
 		for _, x := range t.Settings {
 			rows = append(rows, row(x.Key, x.Value, x.Origin))

@@ -69,12 +69,12 @@ var layers = []unit{
 	{dir: "runtime/exec", may: []string{tierUnit, gateUnit, "runtime/engine", plantedUnit}, std: true},
 	{dir: "runtime/advice", may: []string{tierUnit, "runtime/engine", "runtime/plugin"}},
 
-	adapter("runtime/daemon", "runtime/engine", "runtime/exec", "runtime/config", "runtime/api",
-		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
-		"runtime/advice", "runtime/audit", "runtime/facts", "runtime/broker", "runtime/read",
-		"runtime/kafka",
-		"runtime/verify"),
-	adapter("sim", "runtime/engine", "runtime/exec", "runtime/config",
+	adapter("runtime/rebuild", "offsets", "objstore"),
+	adapter("runtime/daemon", "runtime/rebuild", "runtime/engine", "runtime/exec",
+		"runtime/config", "runtime/api", "policies", "policies/rego", "offsets", "objstore",
+		"runtime/logdir", "runtime/plugin", "runtime/advice", "runtime/audit", "runtime/facts",
+		"runtime/broker", "runtime/read", "runtime/kafka", "runtime/verify"),
+	adapter("sim", "runtime/rebuild", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", "runtime/plugin",
 		"runtime/advice", "runtime/audit"),
 

@@ -357,6 +357,9 @@ func (l *modelLog) snapshot() LogSnapshot {
 			s.Facts = append(s.Facts, f)
 		}
 	}
+	for i := range s.Facts {
+		s.Facts[i].Incarnation = l.opened.Incarnation
+	}
 	return s
 }
 

@@ -330,6 +330,9 @@ func ruleFacts(b *box) {
 		{Position: gap, Epoch: 1, At: h.At, Copied: 10, Hole: &h},
 		{Position: last, Epoch: 1, At: c4.FinishedAt, Copied: 25, Add: &c4},
 	}
+	for i := range want {
+		want[i].Incarnation = "AAAA" // that of the log
+	}
 	for from := first; from <= last+2; from++ {
 		for to := from; to <= last+2; to++ {
 			in := slices.DeleteFunc(slices.Clone(want), func(f tier.Fact) bool {

@@ -270,7 +270,8 @@ func ruleFresh(b *box) {
 	facts, err := b.ledger.Facts(orders0, pos, pos+1)
 	b.same(nil, err)
 	begin := tier.Offset(5)
-	b.same([]tier.Fact{{Position: pos, Epoch: 3, At: t0 + 95, Copied: 5, Open: &begin}}, facts)
+	b.same([]tier.Fact{{Position: pos, Epoch: 3, At: t0 + 95, Copied: 5, Open: &begin,
+		Incarnation: "AAAA"}}, facts)
 	b.append(tier.Published{Log: orders0, Position: pos})
 	b.reopens()
 	// What the old epoch copied is there, to be removed, and proves nothing.
@@ -320,7 +321,8 @@ func ruleMove(b *box) {
 	start := tier.Offset(10)
 	facts, err := b.ledger.Facts(orders0, pos, pos+1)
 	b.same(nil, err)
-	b.same([]tier.Fact{{Position: pos, Epoch: 1, At: t0 + 30, Copied: 20, Start: &start}}, facts)
+	b.same([]tier.Fact{{Position: pos, Epoch: 1, At: t0 + 30, Copied: 20, Start: &start,
+		Incarnation: "AAAA"}}, facts)
 	b.append(tier.Published{Log: orders0, Position: pos})
 	before := b.snapshot()
 	b.same(tier.Position(0), b.append(expired(orders0, 10))) // once more
@@ -456,7 +458,8 @@ func ruleDiverged(b *box) {
 	clip := tier.Offset(25)
 	facts, err := b.ledger.Facts(orders0, second, second+1)
 	b.same(nil, err)
-	b.same([]tier.Fact{{Position: second, Epoch: 1, At: t0 + 40, Copied: 25, Clip: &clip}}, facts)
+	b.same([]tier.Fact{{Position: second, Epoch: 1, At: t0 + 40, Copied: 25, Clip: &clip,
+		Incarnation: "AAAA"}}, facts)
 	b.reopens()
 	b.copies(orders0, 4, span(25, 45))
 	b.copied(orders0, 45)

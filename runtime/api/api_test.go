@@ -285,7 +285,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		}
 	}
 	for _, v := range []any{api.Status{}, api.Listing{}, api.Explanation{}, api.PolicyInput{},
-		api.Plan{}, api.Removal{}, api.AcceptedLoss{}, api.Health{}, api.ReadableLogs{},
+		api.Plan{}, api.Removal{}, api.Rebuilt{}, api.AcceptedLoss{}, api.Health{}, api.ReadableLogs{},
 		api.Records{}} {
 		walk(reflect.TypeOf(v))
 	}

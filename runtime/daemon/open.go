@@ -171,6 +171,11 @@ func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
 		return fmt.Errorf("bucket: %w", err)
 	}
 	d.bucket = raw
+	return d.decorate(c, d.ledger.ID())
+}
+
+// decorate makes the store of the ledger on the bucket: bounded, and tried again.
+func (d *Daemon) decorate(c *config.Config, ledger string) (err error) {
 	// What a worker sends at the configured rate must never look like a hang.
 	slowest := int64(bytesPerSecondMin)
 	if rate := c.Copy.BytesPerSecond; rate > 0 {
@@ -180,11 +185,11 @@ func (d *Daemon) openStore(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	repeated, err := robust(limit.Wrap(raw, d.limiter), c.Copy.Timeout, slowest)
+	repeated, err := robust(limit.Wrap(d.bucket, d.limiter), c.Copy.Timeout, slowest)
 	if err != nil {
 		return err
 	}
-	d.store, err = objstore.New(repeated, d.ledger.ID())
+	d.store, err = objstore.New(repeated, ledger)
 	return err
 }
 
@@ -276,8 +281,8 @@ func sameAge(dataDir string) error {
 	}
 	for _, r := range records {
 		if info, err := os.Lstat(r); err == nil && info.Size() > 0 {
-			return fmt.Errorf("%s is missing or empty, and %s has records: put the ledger back, or keep "+
-				"data_dir aside and start with a new one", ledger, r)
+			return fmt.Errorf("%s is missing or empty, and %s has records: put the ledger back, or make "+
+				"one of what the store has: tierd rebuild", ledger, r)
 		}
 	}
 	return nil

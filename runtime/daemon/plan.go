@@ -54,7 +54,7 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 	each func(tier.LogID, [][]exec.Planned), plans []*api.Plan) error {
 	d.mu.Lock()
 	local, remote, ok := d.engine.Plan(id)
-	leaving, due := d.engine.Leaving(id)
+	removal, leaving, due := d.engine.PlanRemove(id, d.now())
 	view, _ := d.engine.Log(id)
 	kept, why := d.engine.KeptByPlugin(id)
 	d.mu.Unlock()
@@ -77,8 +77,12 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 	// What a plugin keeps is said where nothing before it stays anyway.
 	stays := func(a exec.Planned) bool { return !a.Verdict.Delete }
 	keptAlready := slices.ContainsFunc(asked[0], stays)
+	removed, err := d.exec.PlanRemove(ctx, removal, questions...)
+	if err != nil {
+		return err
+	}
 	for i := range asked {
-		asked[i] = append(asked[i], fromStore[i]...)
+		asked[i] = append(append(asked[i], fromStore[i]...), removed[i]...)
 	}
 	each(id, asked)
 	for _, p := range plans {
@@ -86,7 +90,7 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 			p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, kept, *why))
 		}
 		if leaving.Segments > 0 {
-			planRemoval(p, id, leaving, due, d.now())
+			planRemoval(p, id, removal.Action, leaving, due)
 		}
 	}
 	return nil
@@ -128,13 +132,10 @@ func planned(p *api.Plan, id tier.LogID, a exec.Planned) {
 }
 
 // planRemoval adds the copies that left the log and wait for the end of their grace.
-func planRemoval(p *api.Plan, id tier.LogID, x engine.Extent, due, now tier.Time) {
-	r := tier.Reason{Code: tier.CodeGrace, Until: due, Text: fmt.Sprintf(
-		"%d copies (%d bytes) have left the log; their objects go after the grace", x.Segments, x.Bytes)}
-	if due <= now {
-		r.Until = 0
-	}
-	p.Waiting = append(p.Waiting, waits(id, tier.DeleteRemote, x.Range, r))
+func planRemoval(p *api.Plan, id tier.LogID, a tier.Action, x engine.Extent, due tier.Time) {
+	p.Waiting = append(p.Waiting, waits(id, a, x.Range, tier.Reason{Code: tier.CodeGrace,
+		Until: due, Text: fmt.Sprintf("%d copies (%d bytes) have left the log; their objects go "+
+			"after the grace", x.Segments, x.Bytes)}))
 }
 
 func waits(id tier.LogID, a tier.Action, r tier.Range, why tier.Reason) api.PlannedWait {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,4 +256,60 @@ func (s *site) audited(a tier.Action) (n int) {
 		}
 	}
 	return n
+}
+
+// TestPlanOfRemovals: what has left its log waits for the end of the grace in a plan, and is a
+// deletion after it.
+func TestPlanOfRemovals(t *testing.T) {
+	t.Parallel()
+	s := copiedOrders(t)
+	s.configure(strings.NewReplacer("remote_delete_grace: 1ms", "remote_delete_grace: 1h",
+		"max_delete_segments: 2", "max_delete_segments: 9").Replace(
+		ordersConfig(", remote.storage.enable: false, remote.log.disable.policy: delete")))
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	plan := func(later time.Duration) *api.Plan {
+		opts := s.options()
+		opts.Now = func() time.Time { return time.Now().Add(later) }
+		b, done, err := Snapshot(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closes(t, done)
+		p, err := b.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := plan(0)
+	i := slices.IndexFunc(p.Waiting, func(w api.PlannedWait) bool {
+		return w.Action == tier.DisableDelete && w.Reason.Code == tier.CodeGrace &&
+			w.Reason.Until > p.At
+	})
+	if len(p.Deletions) != 0 || i < 0 {
+		t.Errorf("within the grace: %+v", p)
+	}
+	p = plan(2 * time.Hour)
+	if len(p.Deletions) != 3 || p.Totals[0] != (api.PlannedTotal{Table: "orders",
+		Action: tier.DisableDelete, Segments: 3, Bytes: 96}) ||
+		p.Deletions[0].Reasons[0].Code != tier.CodeTieringDisabled {
+		t.Errorf("after it: %+v", p)
+	}
+}
+
+// TestPlanWithoutASource: a log that no source has any more is no reason to give no answer.
+func TestPlanWithoutASource(t *testing.T) {
+	t.Parallel()
+	s := copiedOrders(t)
+	s.configure(strings.Replace(ordersConfig(""), "name: wal", "name: other", 1))
+	b, done, err := Snapshot(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closes(t, done)
+	if _, err := b.Plan(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -102,14 +102,19 @@ func (d *Daemon) begin(ctx context.Context, retryFor time.Duration, command stri
 	return nil
 }
 
-// own claims the ledger's id in the store, or confirms it.
-func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
+// owner is who this daemon is to the store.
+func (d *Daemon) owner(ledger string) objstore.Owner {
 	host := os.Getenv("TIERD_NODE")
 	if host == "" {
 		host, _ = os.Hostname()
 	}
-	owner := objstore.Owner{Ledger: d.ledger.ID(), Host: host, DataDir: d.gen.Load().config.DataDir,
+	return objstore.Owner{Ledger: ledger, Host: host, DataDir: d.gen.Load().config.DataDir,
 		Created: d.now()}
+}
+
+// own claims the ledger's id in the store, or confirms it.
+func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
+	owner := d.owner(d.ledger.ID())
 	began := time.Now()
 	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
 		err := d.store.Own(ctx, owner)

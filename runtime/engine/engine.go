@@ -432,6 +432,9 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 	case t.state.Dropped != 0:
 		return reason(tier.CodeFrozen, "the table %q was dropped; what is local stays as it is until an "+
 			"entry of the configuration governs the table, and all remote data are gone", l.id.Table)
+	case l.source == "":
+		return reason(tier.CodeEmptied, "no source has had the log since the ledger was rebuilt: all of "+
+			"it is in the store")
 	case l.state.Emptied && s.trouble == nil && s.scanned && !l.present:
 		return reason(tier.CodeEmptied, "tierd deleted the last local segment, and none came since")
 	case s.trouble != nil:
@@ -451,11 +454,12 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 				"names it: take it out, or set remote.storage.enable: false", cfg.Entry)
 		}
 		return reason(tier.CodeCompacted, "compacted logs are not tiered")
-	case l.opened && l.incarnation != l.state.Incarnation:
+	case l.opened && l.incarnation != l.state.Incarnation &&
+		(l.state.Source != "" || l.state.Incarnation != ""):
 		return reason(tier.CodeIncarnation,
 			"the log was recreated under the same name: its id is %q, the copied one's %q",
 			l.incarnation, l.state.Incarnation)
-	case l.elsewhere() && l.incarnation == "":
+	case l.elsewhere() && l.incarnation == "" && l.state.Source != "":
 		return reason(tier.CodeMoved, "the log was in the source %q and is in %q now, and nothing tells "+
 			"that it is the same one: move it back, or drop what was copied", l.state.Source, l.source)
 	case l.shrunk():

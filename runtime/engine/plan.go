@@ -75,6 +75,34 @@ func (e *Engine) KeptByPlugin(id tier.LogID) (r tier.Range, reason *tier.Reason)
 	return r, nil
 }
 
+// PlanRemove gives the copies of a log that are no longer part of it and whose grace is over now,
+// and sums up those that wait for theirs, the last of them until due.
+func (e *Engine) PlanRemove(id tier.LogID, now tier.Time) (f Remove, waiting Extent,
+	due tier.Time) {
+	l := e.logs[id]
+	if l == nil {
+		return f, waiting, 0
+	}
+	t := e.table(id.Table)
+	f = Remove{Log: id, Action: tier.DeleteRemote, Remote: l.remoteExtent()}
+	if l.leaves(t) {
+		f.Action = tier.DisableDelete
+	}
+	for i := range l.remote {
+		r := &l.remote[i]
+		if !e.goes(l, t, r) {
+			continue
+		}
+		if at := e.removeAt(l, t, r); at > now {
+			waiting.add(r.Range, r.Bytes)
+			due = max(due, at)
+		} else if len(f.Copies) < planMax {
+			f.Copies = append(f.Copies, RemoteCandidate{Remote: *r})
+		}
+	}
+	return f, waiting, due
+}
+
 // Leaving sums up the copies of a log that are no longer part of it and wait for their removal.
 func (e *Engine) Leaving(id tier.LogID) (x Extent, due tier.Time) {
 	l := e.logs[id]

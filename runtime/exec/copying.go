@@ -197,8 +197,9 @@ func (x *Executor) finish(ctx context.Context, log tier.LogID, a tier.Attempt,
 	c := tier.Copy{Attempt: a.ID, Position: a.Position, Epoch: a.Epoch, Content: content,
 		ModTime: content.Files[0].Stat.ModTime, Verified: x.c.Generation().Verify,
 		FinishedAt: x.c.Now()}
+	state, _ := x.c.Ledger.Log(log)
 	fact := tier.Fact{Position: a.Position, Epoch: a.Epoch, At: c.FinishedAt,
-		Copied: x.copiedWith(log, content.Range), Add: &c}
+		Copied: x.copiedWith(log, content.Range), Add: &c, Incarnation: state.Incarnation}
 	if err := x.putFact(ctx, log, a.ID, fact); err != nil {
 		return engine.Failed{Reason: classify(err, tier.CodeStoreError), Attempt: &a}, nil
 	}

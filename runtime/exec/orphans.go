@@ -114,8 +114,10 @@ func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 		return done, nil
 	}
 	now := x.c.Now()
+	// What a rebuilt ledger does not name may be what the old one did: somebody has time to look.
+	young := x.c.Ledger.Rebuilt() != 0 && now-x.c.Ledger.Rebuilt() <= g.OrphanAge
 	for _, o := range orphans {
-		old := tier.TruthOf(o.Modified > 0 && now-o.Modified > g.OrphanAge)
+		old := tier.TruthOf(o.Modified > 0 && now-o.Modified > g.OrphanAge && !young)
 		if old != tier.Yes {
 			done.Kept++
 			continue

@@ -82,12 +82,15 @@ func answers(open []inquiry) [][]Planned {
 // is a list of answers for each question.
 func (x *Executor) PlanLocal(ctx context.Context, f engine.Delete, questions ...Question) (
 	[][]Planned, error) {
+	g := x.c.Generation()
+	open := x.inquire(g, f.Log, questions)
+	if len(f.Segments) == 0 {
+		return answers(open), nil // and perhaps no source
+	}
 	src, err := x.source(f.Source)
 	if err != nil {
 		return nil, err
 	}
-	g := x.c.Generation()
-	open := x.inquire(g, f.Log, questions)
 	gone := map[tier.Offset]bool{}
 	bytes := int64(0)
 	for i, c := range f.Segments {
@@ -146,6 +149,31 @@ func (x *Executor) PlanRemote(ctx context.Context, f engine.Expire, questions ..
 			break
 		}
 		left = without(left, c)
+	}
+	return answers(open), nil
+}
+
+// PlanRemove asks what the removal of copies would be asked that have left their log, each by
+// itself. It removes nothing, and makes no permit. There is a list of answers for each question.
+func (x *Executor) PlanRemove(ctx context.Context, f engine.Remove, questions ...Question) (
+	[][]Planned, error) {
+	g := x.c.Generation()
+	open := x.inquire(g, f.Log, questions)
+	if len(f.Copies) == 0 {
+		return answers(open), nil
+	}
+	state, _ := x.c.Ledger.Log(f.Log)
+	knows, _ := x.ledgerKnows(ctx, f.Log, state)
+	for _, c := range f.Copies {
+		facts, _, err := x.remoteFacts(ctx, g, f.Log, f.Action, c, f.Remote)
+		if err != nil {
+			return nil, err
+		}
+		facts.Safety.Remote.LedgerKnows = knows
+		ask(ctx, open, facts)
+		for i := range open {
+			open[i].over = false // one that stays does not keep the next
+		}
 	}
 	return answers(open), nil
 }

@@ -37,6 +37,8 @@ type Ledger interface {
 	Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, error)
 	// Named reports whether the attempt is under way, finished or a tombstone.
 	Named(a tier.AttemptID) (bool, error)
+	// Rebuilt is when the ledger was put together from what the store has; absent if it never was.
+	Rebuilt() tier.Time
 	// Err is the error that broke the ledger; nil while it is well.
 	Err() error
 	// Facts returns the log's facts at the positions [from, to), ascending.

@@ -55,6 +55,7 @@ type StoredObject struct {
 	Key      string
 	Log      LogID
 	Modified Time      // by the store's clock
+	Epoch    TierEpoch // of a file
 	Attempt  AttemptID // of a file or an entry
 	// Entry and Checkpoint are of the manifest; neither is set for a segment's file.
 	Entry      bool

@@ -324,4 +324,6 @@ type Fact struct {
 	Start    *Offset   `json:"start,omitempty"` // max over all facts is the log start
 	Clip     *Offset   `json:"clip,omitempty"`  // adds at lower positions end here
 	Open     *Offset   `json:"open,omitempty"`  // the epoch of this fact begins here; nothing older counts
+	// Incarnation is that of the log, for whoever has only the manifest; "" where there is none.
+	Incarnation string `json:"incarnation,omitempty"`
 }

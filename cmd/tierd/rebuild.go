@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/rebuild"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// rebuildCmd makes a ledger of what the store has.
+type rebuildCmd struct {
+	output
+	DryRun         bool   `help:"Look at everything, and change nothing."`
+	Replace        bool   `help:"Replace a ledger that is sound; it is kept aside."`
+	Ledger         string `placeholder:"ID" help:"Id of the ledger, where the store does not tell which one is this machine's."`
+	WithoutSources bool   `help:"Go on although a source cannot be read: it is gone for good."`
+	Verify         string `default:"size" enum:"size,full" help:"How closely objects are looked at: ${enum}."`
+}
+
+// Help gives examples.
+func (c *rebuildCmd) Help() string {
+	return `Makes a new ledger of the manifests and objects in the store and of the directories, where
+the old one is lost, damaged, or older than the manifests (ledger-stale). No daemon may run.
+
+It never says more than the objects that it has looked at show. What is still local and not shown
+to be copied is copied anew. For one limits.orphan_age after it no orphan is collected. A ledger
+that is sound is replaced only on consent, and kept aside in any case.
+
+Examples:
+
+	tierd rebuild --dry-run
+	tierd rebuild
+	tierd rebuild --replace --verify full`
+}
+
+// Run makes it, and says of what.
+func (c *rebuildCmd) Run(a *app) error {
+	bar := &rebuildBar{}
+	if terminal(a.stderr) {
+		bar.container = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(64))
+	}
+	r, err := daemon.Rebuild(a.ctx, a.options(a.quiet()), daemon.RebuildOptions{
+		Replace: c.Replace, Ledger: c.Ledger, Verify: tier.VerifyMode(c.Verify), Dry: c.DryRun,
+		WithoutSources: c.WithoutSources, Progress: bar.update})
+	bar.finish()
+	if err != nil {
+		return err
+	}
+	return c.print(a, r, func(p *page) { printRebuilt(p, r) })
+}
+
+func printRebuilt(p *page, r *api.Rebuilt) {
+	rows := make([]string, len(r.Logs))
+	for i, l := range r.Logs {
+		rows[i] = row(l.Log, orDash(l.Source), fmt.Sprint(l.LogStart), fmt.Sprint(l.CopiedOffset),
+			fmt.Sprint(l.Segments), humanBytes(l.Bytes), fmt.Sprint(l.LeftOut), fmt.Sprint(l.Holes))
+	}
+	p.table("LOG\tSOURCE\tSTART\tCOPIED\tREMOTE SEGMENTS\tSIZE\tLEFT OUT\tHOLES", rows)
+	for _, t := range r.Tables {
+		if !t.Governed {
+			p.line("table %s: no entry of the configuration governs it: frozen", t.Table)
+		}
+	}
+	for _, x := range r.Problems {
+		p.alarm("! %s: %s", x.Object, x.Text)
+	}
+	verb := "has"
+	if r.DryRun {
+		verb = "would have"
+	}
+	p.line("ledger %s %s %d remote segments (%s) of %d logs", r.LedgerID, verb, r.Totals.Segments,
+		humanBytes(r.Totals.Bytes), len(r.Logs))
+	if r.Aside != nil {
+		p.line("the ledger that was there is kept as %s", *r.Aside)
+	}
+	if r.DryRun {
+		return
+	}
+	p.line("no orphan is collected before %s", tier.Time(r.CollectFrom))
+	if r.Adopt {
+		p.line("another owner has these objects; if it runs no more, start with: tierd run --adopt")
+	}
+}
+
+// rebuildBar shows on a terminal how far a rebuild is. Elsewhere it does nothing.
+type rebuildBar struct {
+	container *mpb.Progress
+	mu        sync.Mutex // guards bar
+	bar       *mpb.Bar
+	copies    atomic.Int64
+}
+
+func (b *rebuildBar) update(p rebuild.Progress) {
+	if b.container == nil {
+		return
+	}
+	b.copies.Store(p.Copies)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bar == nil {
+		b.bar = b.container.AddBar(0,
+			mpb.PrependDecorators(decor.Name("logs "), decor.CountersNoUnit("%d / %d")),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+				return fmt.Sprintf("%d copies looked at", b.copies.Load())
+			})))
+	}
+	b.bar.SetTotal(p.Logs, false)
+	b.bar.SetCurrent(p.LogsDone)
+}
+
+func (b *rebuildBar) finish() {
+	if b.container == nil {
+		return
+	}
+	b.mu.Lock()
+	bar := b.bar
+	b.mu.Unlock()
+	if bar != nil {
+		bar.SetTotal(-1, true)
+	}
+	b.container.Wait()
+}
