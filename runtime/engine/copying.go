@@ -126,7 +126,13 @@ func (e *Engine) maintain(l *logIndex) {
 	}
 	t := e.table(l.id.Table)
 	tiers := t.state.State == tier.Enabled && l.state.Epoch == t.state.Epoch
-	if r := l.missing(); tiers && !r.Empty() && !l.holing {
+	if f := l.holeUnknown; f != nil && !l.holing {
+		// It may be recorded, and what was copied since may have made the offsets seem passed.
+		l.holing = true
+		again := *f
+		again.ID = e.id()
+		e.emit(again)
+	} else if r := l.missing(); tiers && !r.Empty() && !l.holing {
 		l.holing = true
 		f := RecordHole{ID: e.id(), Log: l.id, Source: l.source, Range: r,
 			Cause: tier.HoleSourceGone}

@@ -340,6 +340,33 @@ func TestOffsetsThatTheSourceDroppedBecomeAHole(t *testing.T) {
 	r.open = append(r.open, c)
 }
 
+// A hole whose recording did not come back is asked for again, also where the copied offset has
+// passed it since: it may be on record, and not in the manifest.
+func TestAHoleOfUnknownOutcomeIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(tail(0))
+	r.opened(0)
+	r.seen(seg(30), tail(40))
+	c := take[Copy](r)
+	f := take[RecordHole](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeUnknownOutcome}}})
+	r.step(Finished{ID: c.ID, Result: Copied{Offset: 40, Next: 2, Remote: tier.Remote{
+		Range: seg(30).Range, Position: 1, Epoch: 1, Verified: true, Bytes: 100, Log: seg(30).Log,
+		ModTime: epochStart, FinishedAt: epochStart}}})
+	r.after(time.Minute)
+	again := take[RecordHole](r)
+	if again.Range != f.Range || again.ID == f.ID {
+		t.Fatalf("got %+v, want %+v again", again, f)
+	}
+	r.step(Finished{ID: again.ID, Result: HoleDone{Hole: tier.Hole{Range: f.Range}, Offset: 40,
+		Next: 2}})
+	if p := take[Publish](r); p.Position != 0 {
+		t.Errorf("published %d", p.Position)
+	}
+	r.none()
+}
+
 func TestNoHoleWhereTheLogWasNotReadWhole(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())

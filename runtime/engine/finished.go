@@ -58,7 +58,7 @@ func (e *Engine) finished(ev Finished) {
 	case RecordHole:
 		l := e.log(f.Log)
 		l.holing = false
-		e.holeFinished(l, ev.Result)
+		e.holeFinished(l, f, ev.Result)
 		e.evaluate(l)
 	case Publish:
 		l := e.log(f.Log)
@@ -92,12 +92,16 @@ func (e *Engine) openFinished(l *logIndex, res Result) {
 	}
 }
 
-func (e *Engine) holeFinished(l *logIndex, res Result) {
+func (e *Engine) holeFinished(l *logIndex, f RecordHole, res Result) {
+	l.holeUnknown = nil
 	switch res := res.(type) {
 	case HoleDone:
 		l.succeeded(failure{effect: "record_hole"})
 		l.addHole(res)
 	case Failed:
+		if res.Reason.Code == tier.CodeUnknownOutcome {
+			l.holeUnknown = &f
+		}
 		e.failed(l, failure{effect: "record_hole"}, res)
 	}
 }

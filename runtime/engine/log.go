@@ -52,19 +52,21 @@ type logIndex struct {
 	opening bool
 	state   tier.LogState
 
-	attempts   []tier.Attempt // of unknown outcome; nothing is copied before they are resolved
-	copies     int            // in flight
-	floors     []floor        // of the copies in flight
-	resolving  bool
-	deleting   bool
-	moving     bool // the log start is being moved
-	expiring   bool
-	expireEnd  tier.Offset // while expiring: the end of what may leave the log
-	removing   bool
-	clearing   bool
-	holing     bool
-	publishing bool
-	checking   bool // a checkpoint is being written
+	attempts  []tier.Attempt // of unknown outcome; nothing is copied before they are resolved
+	copies    int            // in flight
+	floors    []floor        // of the copies in flight
+	resolving bool
+	deleting  bool
+	moving    bool // the log start is being moved
+	expiring  bool
+	expireEnd tier.Offset // while expiring: the end of what may leave the log
+	removing  bool
+	clearing  bool
+	holing    bool
+	// holeUnknown is a hole of which it is not known whether it was recorded; nil if there is none.
+	holeUnknown *RecordHole
+	publishing  bool
+	checking    bool // a checkpoint is being written
 
 	quarantine []quarantine
 	badCopies  []badCopy // that the store lost or altered

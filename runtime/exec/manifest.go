@@ -12,6 +12,9 @@ import (
 // recordHole records offsets that the source no longer has, if a fresh look confirms it. Durable
 // sub-steps: HoleRecorded, the manifest entry, Published.
 func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.Result, error) {
+	if done, err := x.recordedHole(f); done != nil || err != nil {
+		return done, err
+	}
 	src, err := x.source(f.Source)
 	if err != nil {
 		return failure(tier.CodeSourceVanished, "%v", err), nil
@@ -34,7 +37,10 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 	hole := tier.Hole{Range: f.Range, Cause: f.Cause, At: x.c.Now()}
 	pos, err := x.append(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})
 	if errors.Is(err, ErrRefused) {
-		return x.refusedHole(f, err)
+		if done, err := x.recordedHole(f); done != nil || err != nil {
+			return done, err
+		}
+		return failure(tier.CodeRetry, "%v", err), nil
 	}
 	if err != nil {
 		return nil, fatal(err)
@@ -49,13 +55,13 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 	return done, nil
 }
 
-// refusedHole answers for a hole that the ledger refused. An earlier call may have recorded it
-// whose answer nobody waited for: then it is done, but perhaps not published.
-func (x *Executor) refusedHole(f engine.RecordHole, refusal error) (engine.Result, error) {
+// recordedHole answers for a hole that is on record already; nil if it is not. An earlier call may
+// have recorded it whose answer nobody waited for: then it is done, but perhaps not published.
+func (x *Executor) recordedHole(f engine.RecordHole) (engine.Result, error) {
 	state, _ := x.c.Ledger.Log(f.Log)
 	i := slices.IndexFunc(state.Holes, func(h tier.Hole) bool { return h.Range == f.Range })
 	if i < 0 {
-		return failure(tier.CodeRetry, "%v", refusal), nil
+		return nil, nil
 	}
 	done := engine.HoleDone{Hole: state.Holes[i], Offset: state.Copied, Next: state.Next,
 		Published: true}
