@@ -90,7 +90,7 @@ opa: ## run OPA's own check, fmt and test over our policies: they take the same 
 		-f '{{.Version}}' github.com/open-policy-agent/opa)
 	bin/opa check --strict --schema policies/schema/input.json policies
 	bin/opa fmt --list --fail policies
-	@set -e; for dir in policies policies/examples/*/; do echo "opa test $$dir"; bin/opa test $$dir; done
+	@set -e; for dir in policies policies/examples/*/; do echo "opa test $$dir"; bin/opa test --ignore schema $$dir; done
 
 plugins: ## rebuild the plugins of testdata/plugins, where their compilers are
 	@$(MAKE) -s --no-print-directory -B -C testdata/plugins committed
