@@ -86,6 +86,8 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 		}
 	}
 	checkSplit(parsed, &errs)
+	checkTestFiles(modules, parsed, &errs)
+	checkOnlyLibrary(parsed, &errs)
 	schema, schemas := schemaFor(opts.Facts, opts.Fields)
 	compiler := compile(parsed, schemas)
 	if !slices.ContainsFunc(compiler.Errors, notOfTypes) {
@@ -183,6 +185,10 @@ func parseModule(m Module, errs *Errors) *ast.Module {
 	})
 	if list, isList := err.(ast.Errors); isList {
 		errs.addOPA(list)
+		return nil
+	} else if one, isOne := err.(*ast.Error); isOne { // of a file without a statement
+		*errs = append(*errs, Error{Path: m.Path, Text: one.Message +
+			": write `package tierd.NAME` and its rules"})
 		return nil
 	} else if err != nil {
 		*errs = append(*errs, Error{Path: m.Path, Text: err.Error()})

@@ -17,6 +17,17 @@ func suggest(wrong string, known []string) string {
 	return "; it has " + strings.Join(known, ", ")
 }
 
+// NoFact says that there is no fact of the name, and which one may have been meant.
+func NoFact(name string, known []string) string {
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf("%s: no fact %s; did you mean %s?", name, name, near)
+	}
+	if len(known) == 0 {
+		return fmt.Sprintf("%s: no fact %s; the configuration has no facts", name, name)
+	}
+	return fmt.Sprintf("%s: no fact %s; there are %s", name, name, strings.Join(known, ", "))
+}
+
 // nearest returns the first word of known that wrong is the beginning of, as age is of age_ns; else
 // the first within a third of its length in edits of wrong, at least two; "" if there is none.
 func nearest(wrong string, known []string) string {

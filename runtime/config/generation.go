@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -189,9 +190,14 @@ func (r *reader) files(what string, entries []string, places []Place, ext ...str
 		r.place, r.what = places[i], what
 		before := len(r.problems)
 		found := r.expand(name, 0, ext)
-		if len(found) == 0 && len(r.problems) == before {
+		switch {
+		case len(r.problems) > before:
+		case len(found) == 0:
 			r.problem("add one, or remove the entry", "%s holds no %s file", name,
 				strings.Join(ext, " or "))
+		case !slices.ContainsFunc(found, decides):
+			r.problem("add a policy, or remove the entry",
+				"%s holds only tests (*%s), which decide nothing", name, testSuffix)
 		}
 		for _, path := range found {
 			if !seen[path] {
@@ -218,6 +224,11 @@ func (r *reader) readAll(paths []string) []Text {
 
 func byPath(a, b Text) int { return strings.Compare(a.Path, b.Path) }
 
+// testSuffix ends the names of the files that hold tests of policies. They never decide.
+const testSuffix = "_test.rego"
+
+func decides(path string) bool { return !strings.HasSuffix(path, testSuffix) }
+
 // read gives the file, or nothing and a problem.
 func (r *reader) read(path string) []Text {
 	content, err := r.host.ReadFile(path)
@@ -232,8 +243,9 @@ func (r *reader) read(path string) []Text {
 	return nil
 }
 
-// expand gives the files of the entry: itself, or those below it. Names that start with a dot are
-// passed over, since that is how editors and mounted volumes keep what is not meant.
+// expand gives the files of the entry: itself, or those below it, also behind links. Names that
+// start with a dot are passed over, since that is how editors and mounted volumes keep what is not
+// meant. It stops at the first problem, so that links in a circle end at the greatest depth.
 func (r *reader) expand(name string, depth int, ext []string) []string {
 	entries, err := r.host.ReadDir(name)
 	switch {
@@ -250,17 +262,30 @@ func (r *reader) expand(name string, depth int, ext []string) []string {
 		return nil
 	}
 	var out []string
+	before := len(r.problems)
 	for _, e := range entries {
 		path := filepath.Join(name, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
-		case e.IsDir():
+		case e.IsDir() || r.linksDir(path, e):
 			out = append(out, r.expand(path, depth+1, ext)...)
+			if len(r.problems) > before {
+				return nil
+			}
 		case slices.Contains(ext, filepath.Ext(e.Name())) && readable(e.Type()):
 			out = append(out, path)
 		}
 	}
 	return out
+}
+
+// linksDir reports whether the entry is a link to a directory, or to one that cannot be read.
+func (r *reader) linksDir(path string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return false
+	}
+	_, err := r.host.ReadDir(path)
+	return !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // readable reports whether reading the entry may give a file: links may, pipes and devices not.

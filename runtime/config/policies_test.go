@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -52,6 +54,48 @@ func TestLoadPolicies(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%q with data %q:\n got %s\nwant %s", c.paths, c.data, got, c.want)
 		}
+	}
+}
+
+// TestPoliciesInForce: an entry of policies.paths that gives only tests is refused; a link to a
+// directory is followed, and one in a circle is refused.
+func TestPoliciesInForce(t *testing.T) {
+	t.Parallel()
+	const hold = "package tierd.hold\n"
+	for _, c := range []struct{ name, file, link, to, entry, want string }{
+		{"tests", "policies/a_test.rego", "", "", "policies",
+			"policies holds only tests (*_test.rego), which decide nothing"},
+		{"a test", "policies/a_test.rego", "", "", "policies/a_test.rego",
+			"a_test.rego holds only tests (*_test.rego), which decide nothing"},
+		{"link", "real/a.rego", "policies/teams", "../real", "policies", ""},
+		{"circle", "policies/a.rego", "policies/b", ".", "policies", "is nested deeper than 16"},
+	} {
+		dir := t.TempDir()
+		for _, sub := range []string{"policies", "real", "wal"} {
+			mustDo(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
+		}
+		mustDo(t, os.WriteFile(filepath.Join(dir, c.file), []byte(hold), 0o644))
+		if c.link != "" {
+			mustDo(t, os.Symlink(c.to, filepath.Join(dir, c.link)))
+		}
+		path := filepath.Join(dir, "tierd.yaml")
+		mustDo(t, os.WriteFile(path, []byte("sources: [{name: w, layout: plain, path: wal}]\n"+
+			"bucket: {type: FILESYSTEM, config: {directory: bucket}}\n"+
+			"policies: {paths: ["+c.entry+"]}\n"), 0o644))
+		g, err := LoadGeneration(path, OS())
+		switch {
+		case c.want == "" && (err != nil || len(g.Policies) != 1):
+			t.Errorf("%s: %v, %v", c.name, g, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -54,9 +54,18 @@ func coverageOf(report cover.Report, modules map[string]*ast.Module) (c Coverage
 		}
 		f := FileCoverage{Path: path, Covered: r.CoveredLines, Uncovered: r.NotCoveredLines}
 		for _, missed := range r.NotCovered {
-			f.Missed = append(f.Missed, Lines{missed.Start.Row, missed.End.Row})
+			f.Missed = addLines(f.Missed, Lines{missed.Start.Row, missed.End.Row})
 		}
 		c.Files = append(c.Files, f)
 	}
 	return c
+}
+
+// addLines adds lines to ascending ones. Several expressions may share a line, which counts once.
+func addLines(list []Lines, l Lines) []Lines {
+	if n := len(list); n > 0 && l.First <= list[n-1].Last {
+		list[n-1].Last = max(list[n-1].Last, l.Last)
+		return list
+	}
+	return append(list, l)
 }

@@ -227,7 +227,7 @@ func reached(r *tester.Result) string {
 		}
 	}
 	if last == nil {
-		return "it is undefined"
+		return "it is not true"
 	}
 	var b strings.Builder
 	if err := topdown.PrettyEvent(&b, last, topdown.PrettyEventOpts{PrettyVars: true}); err != nil {
