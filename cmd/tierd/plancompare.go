@@ -33,7 +33,7 @@ func (c *planCmd) question(a *app) (*api.WhatIf, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.modules) == 0 {
+	if !s.decides() {
 		return nil, usagef("--policy: no policies there: name *.rego files or directories of them")
 	}
 	q.Policies = &api.Policies{Data: s.data}
@@ -67,6 +67,9 @@ func parseAt(s string, now tier.Time) (tier.Time, error) {
 func (c *planCmd) compare(a *app, b api.Backend, q *api.WhatIf) error {
 	plan, err := b.Compare(a.ctx, q)
 	if err != nil {
+		return err
+	}
+	if err := c.save(plan); err != nil {
 		return err
 	}
 	if err := c.print(a, plan, func(p *page) { printComparison(p, a.now(), plan) }); err != nil {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tierd/tierd/policies"
 	"github.com/tierd/tierd/policies/rego"
@@ -55,6 +58,9 @@ func readPolicies(a *app, paths, data []string) (*policySource, error) {
 	var err error
 	if len(paths) > 0 {
 		g, err = config.LoadPolicies(paths, data, a.host)
+		if err == nil {
+			g.Config, err = configIfAny(a)
+		}
 	} else {
 		g, err = config.LoadGeneration(a.cli.Config, a.host)
 		if err == nil && len(data) > 0 {
@@ -72,6 +78,20 @@ func readPolicies(a *app, paths, data []string) (*policySource, error) {
 		s.modules = append(s.modules, rego.Module{Path: nearPath(p.Path), Source: p.Content})
 	}
 	return s, nil
+}
+
+// configIfAny reads the configuration for what it says of facts; nil where there is no file, and
+// policies may then read any fact.
+func configIfAny(a *app) (*config.Config, error) {
+	if _, err := a.host.ReadFile(a.cli.Config); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return config.Load(a.cli.Config, a.host)
+}
+
+// decides reports whether a policy is among the modules: tests never decide.
+func (s *policySource) decides() bool {
+	return slices.ContainsFunc(s.modules, func(m rego.Module) bool { return !rego.IsTest(m.Path) })
 }
 
 // nearPath is the path as seen from the working directory, where it lies below that.
@@ -127,6 +147,9 @@ func (c *policyCheckCmd) Run(a *app) error {
 	s, err := c.load(a)
 	if err != nil {
 		return err
+	}
+	if !s.decides() {
+		return usagef("no policies: there are only tests (*_test.rego), which decide nothing")
 	}
 	tests, err := suite.Check(s.modules, s.data, s.options)
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tierd/tierd/policies/rego"
@@ -32,9 +34,15 @@ func (c *policyInput) load(a *app) (*policySource, *asked, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(c.Policies) > 0 && len(s.modules) > 0 && !s.decides() {
+		return nil, nil, usagef("--policy: only tests there, which decide nothing")
+	}
 	q, err := c.question(a)
 	if err == nil {
-		err = q.forget(c.Unknown)
+		err = q.expect(s.options.Facts)
+	}
+	if err == nil {
+		err = q.forget(c.Unknown, s.options.Facts)
 	}
 	return s, q, err
 }
@@ -55,20 +63,63 @@ func newAsked(what string, text []byte, unknown []tier.UnknownFact) (*asked, err
 	return &asked{in.WithUnknown(unknown), text, unknown}, nil
 }
 
-// forget takes facts out of the input.
-func (q *asked) forget(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	var input map[string]any
+// document is the input as JSON decodes it, and the facts in it.
+func (q *asked) document() (input, facts map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(q.text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&input); err != nil {
+		return nil, nil, err
+	}
+	facts, _ = input["facts"].(map[string]any)
+	return input, facts, nil
+}
+
+// isUnknown reports whether the fact is listed as one that is not known.
+func (q *asked) isUnknown(name string) bool {
+	return slices.ContainsFunc(q.unknown, func(f tier.UnknownFact) bool { return f.Name == name })
+}
+
+// expect takes the configured facts that the input lacks to be unknown: the daemon leaves a fact
+// out for no other reason, and a rule that reads it would be undefined.
+func (q *asked) expect(configured []string) error {
+	_, facts, err := q.document()
+	if err != nil {
 		return err
 	}
-	facts, _ := input["facts"].(map[string]any)
+	for _, name := range configured {
+		if _, known := facts[name]; !known && !q.isUnknown(name) {
+			q.unknown = append(q.unknown,
+				tier.UnknownFact{Name: name, Why: "is not in the input"})
+		}
+	}
+	q.input = q.input.WithUnknown(q.unknown)
+	return nil
+}
+
+// forget takes facts out of the input. Where facts are configured, or the input has some, each name
+// must be one of theirs.
+func (q *asked) forget(names, configured []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	input, facts, err := q.document()
+	if err != nil {
+		return err
+	}
+	known := slices.Concat(configured, slices.Sorted(maps.Keys(facts)))
+	for _, f := range q.unknown {
+		known = append(known, f.Name)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
 	for _, name := range names {
+		if !slices.Contains(known, name) && (configured != nil || len(known) > 0) {
+			return usagef("--unknown-fact %s", rego.NoFact(name, known))
+		}
 		delete(facts, name)
+		if q.isUnknown(name) {
+			continue
+		}
 		q.unknown = append(q.unknown, tier.UnknownFact{Name: name, Why: "is not to be known"})
 	}
 	text, err := json.Marshal(input)
@@ -96,6 +147,9 @@ func (c *policyInput) question(a *app) (*asked, error) {
 		return askInput(a, id, offset, tier.Action(c.Action))
 	case notFile != nil && strings.Contains(c.Input, "@"):
 		return nil, fmt.Errorf("%w, and no file of that name", notLive)
+	case notFile != nil:
+		return nil, usagef("%s: no such file; want a saved input, or LOG@OFFSET such as orders/0@1042",
+			c.Input)
 	default:
 		text, err = os.ReadFile(c.Input)
 	}
@@ -108,7 +162,24 @@ func (c *policyInput) question(a *app) (*asked, error) {
 	if len(text) > inputBytesMax {
 		return nil, usagef("%s: an input of more than %s", c.Input, humanBytes(inputBytesMax))
 	}
-	return newAsked(c.Input, text, nil)
+	return savedAsked(c.Input, text)
+}
+
+// savedAsked reads a saved input, alone or in a whole answer of policy eval, which also lists the
+// facts that were not known.
+func savedAsked(what string, text []byte) (*asked, error) {
+	var answer struct {
+		Input   json.RawMessage   `json:"input"`
+		Unknown []api.UnknownFact `json:"unknown_facts"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || len(answer.Input) == 0 {
+		return newAsked(what, text, nil) // which says what is wrong
+	}
+	var unknown []tier.UnknownFact
+	for _, f := range answer.Unknown {
+		unknown = append(unknown, tier.UnknownFact{Name: f.Name, Why: f.Text})
+	}
+	return newAsked(what, answer.Input, unknown)
 }
 
 func askInput(a *app, id tier.LogID, offset tier.Offset, action tier.Action) (*asked, error) {
