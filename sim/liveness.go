@@ -121,7 +121,7 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 		listed := slices.DeleteFunc(slices.Clone(store.manifest(l.id)), func(f tier.Fact) bool {
 			return f.Add != nil && known.past(f.Add, store)
 		})
-		if a, b := summary(known.facts), summary(listed); a != b {
+		if a, b := summary(known.facts), summary(listed); a != b || !sameHoles(known.facts, listed) {
 			why = fmt.Sprintf("the ledger says\n%sand the manifest\n%s", a, b)
 		}
 	}
@@ -142,16 +142,15 @@ func (l *ledgerLog) past(c *tier.Copy, store *storeTruth) bool {
 	return abandoned || !stored
 }
 
-// summary writes down facts, one a line, without what depends on this machine's files.
+// summary writes down facts but holes, one a line, without what depends on this machine's files.
 func summary(facts []tier.Fact) string {
 	var b bytes.Buffer
 	for _, f := range facts {
-		if f.Add == nil && f.Hole == nil {
-			fmt.Fprintf(&b, "%d mark of epoch %d\n", f.Position, f.Epoch)
+		if f.Hole != nil {
 			continue
 		}
-		if f.Hole != nil {
-			fmt.Fprintf(&b, "%d hole %s %s\n", f.Position, f.Hole.Range, f.Hole.Cause)
+		if f.Add == nil {
+			fmt.Fprintf(&b, "%d mark of epoch %d\n", f.Position, f.Epoch)
 			continue
 		}
 		fmt.Fprintf(&b, "%d copy %s of attempt %s:", f.Position, f.Add.Content.Range, f.Add.Attempt)
@@ -161,6 +160,31 @@ func summary(facts []tier.Fact) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// sameHoles reports whether ledger and manifest know of the same holes. A ledger that was made anew
+// takes no offset for one that a copy has, and may name it at another position.
+func sameHoles(ledger, manifest []tier.Fact) bool {
+	of := func(facts []tier.Fact) (holes, copies tier.RangeSet) {
+		for _, f := range facts {
+			switch {
+			case f.Hole != nil:
+				holes = holes.Add(f.Hole.Range)
+			case f.Add != nil:
+				copies = copies.Add(f.Add.Content.Range)
+			}
+		}
+		return holes, copies
+	}
+	known, either := of(ledger)
+	told, _ := of(manifest)
+	for _, r := range known {
+		if !told.Covers(r) {
+			return false
+		}
+		either = either.Add(r)
+	}
+	return !slices.ContainsFunc(told, func(r tier.Range) bool { return !either.Covers(r) })
 }
 
 // gone are the deletions whose file is really no longer there.
