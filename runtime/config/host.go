@@ -1,9 +1,12 @@
 package config
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -31,8 +34,40 @@ type BucketProblem struct {
 // OS is the real machine.
 func OS() Host {
 	return Host{
-		ReadFile: os.ReadFile, ReadDir: os.ReadDir, LookupEnv: os.LookupEnv, RealPath: realPath,
+		ReadFile: readFile, ReadDir: os.ReadDir, LookupEnv: os.LookupEnv, RealPath: realPath,
 	}
+}
+
+// hostBytesMax bounds what is read of one file: the largest that anything here may be. One byte
+// more is read, by which whoever asked sees that a file is too large for them.
+const hostBytesMax = max(fileBytesMax, ModuleBytesMax)
+
+var errNoFile = errors.New("it is no regular file, and nothing else is read")
+
+// readFile reads a regular file. A pipe without a writer would hold up a reload, and with it the
+// daemon, for ever; a device may have no end.
+func readFile(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	content, err := readRegular(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return content, err
+}
+
+func readRegular(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// Reading a directory says better itself what is wrong.
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: errNoFile}
+	}
+	return io.ReadAll(io.LimitReader(f, hostBytesMax+1))
 }
 
 // realPath resolves the links of the longest part of name that exists.
