@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -57,9 +58,14 @@ func checkModule(m *ast.Module, errs *Errors) {
 	case path.HasPrefix(builtinPackage):
 		errs.add(m.Package.Location, "package tierd.builtin is tierd's own: choose another name")
 	}
-	for _, r := range m.Rules {
-		if slices.Contains(answers, ruleName(r)) {
-			checkAnswer(r, errs)
+	switch {
+	case path.HasPrefix(libPackage):
+		checkNoAnswer(m, "where only helpers are, and nothing asks for it", errs)
+	default:
+		for _, r := range m.Rules {
+			if slices.Contains(answers, ruleName(r)) {
+				checkAnswer(r, errs)
+			}
 		}
 	}
 	for _, a := range m.Annotations {
@@ -68,6 +74,17 @@ func checkModule(m *ast.Module, errs *Errors) {
 				errs.add(a.Location, "custom.code is %v; want a word such as legal-hold: "+
 					"lower case, digits and dashes, at most %d bytes", code, codeBytesMax)
 			}
+		}
+	}
+}
+
+// checkNoAnswer refuses answers in a package where nothing asks for them: a deny there would hold
+// nothing, while its author takes it to be in force.
+func checkNoAnswer(m *ast.Module, why string, errs *Errors) {
+	for _, r := range m.Rules {
+		if name := ruleName(r); slices.Contains(answers, name) {
+			errs.add(r.Head.Location, "%s stands in %s, %s: move it to a policy (`package "+
+				"tierd.NAME`), or give it another name", name, m.Package, why)
 		}
 	}
 }
@@ -178,6 +195,14 @@ func meantAnswer(name string) string {
 	}
 	if meant := likelyMistakes[name]; meant != "" {
 		return meant
+	}
+	switch {
+	case strings.HasPrefix(name, "deny_"), strings.HasSuffix(name, "_deny"):
+		return answerDeny
+	case name == "remote_expire", strings.HasPrefix(name, answerExpireRemote):
+		return answerExpireRemote
+	case strings.HasPrefix(name, "expire_"), strings.HasSuffix(name, "_expire"):
+		return answerExpire
 	}
 	return nearest(name, answers)
 }

@@ -171,7 +171,11 @@ func parse(modules []Module, errs *Errors) map[string]*ast.Module {
 			continue
 		}
 		module := parseModule(m, errs)
-		if module != nil && !module.Package.Path.Equal(simPackage) {
+		switch {
+		case module == nil:
+		case module.Package.Path.Equal(simPackage):
+			checkNoAnswer(module, "which only tiersim asks, for violation", errs)
+		default:
 			parsed[m.Path] = module
 		}
 	}
