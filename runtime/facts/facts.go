@@ -92,6 +92,9 @@ func (s *Set) read(f File, before fact) fact {
 		return after
 	}
 	document, err := decode(f.Path, content)
+	if err == nil && document == nil {
+		err = errNull
+	}
 	if err == nil {
 		after.value, err = s.convert(document)
 	}

@@ -56,6 +56,9 @@ func TestLook(t *testing.T) {
 		{"a.yml", "- a\n- b\n", time.Minute, "[a b]"},
 		{"a.json", `"text"`, 10 * time.Minute, "text"},
 		{"a.json", `[null, true]`, 0, "[<nil> true]"},
+		{"a.json", " null\n", 0, "a.json: " + errNull.Error()},
+		{"a.yaml", "---\n", 0, "a.yaml: " + errNull.Error()},
+		{"a.yaml", "~\n", 0, "a.yaml: " + errNull.Error()},
 		{"a.json", `{}`, 10*time.Minute + 1, "a.json: it was written at " +
 			"2027-01-15T07:49:59.999999999Z, longer ago than its max_age of 10m0s"},
 		{"a.json", `{}`, -5 * time.Minute, "map[]"},
@@ -145,6 +148,8 @@ func TestChanged(t *testing.T) {
 			"a.json: the JSON ends too early"},
 		{"still cut off", func() {}, false, "a.json: the JSON ends too early"},
 		{"whole again", func() { place(t, path, `"two"`, time.Minute) }, true, "two"},
+		{"null", func() { place(t, path, "null", 0) }, true, "a.json: " + errNull.Error()},
+		{"no longer null", func() { place(t, path, `"two"`, 0) }, true, "two"},
 		{"not wanted", func() { place(t, path, `"bad"`, 0) }, true, "a.json: not wanted"},
 		{"wanted", func() { place(t, path, `"two"`, 0) }, true, "two"},
 		{"old", func() { place(t, path, `"two"`, 2*time.Hour) }, true, "a.json: it was written at " +
@@ -162,8 +167,8 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%s: changed %t, %s; want %t, %s", step.what, changed, got, step.changed, step.want)
 		}
 	}
-	if converted != 5 {
-		t.Errorf("a document was converted %d times, want 5: once for each new content", converted)
+	if converted != 6 {
+		t.Errorf("a document was converted %d times, want 6: once for each new content", converted)
 	}
 }
 
