@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -26,15 +27,29 @@ func checkUse(c *ast.Compiler, schema *schemaNode, base map[string]any, errs *Er
 				return false
 			})
 			// The place is that of the whole term: the one of a reference's head may be of another
-			// use of the same import.
-			ast.WalkTerms(r, func(t *ast.Term) bool {
-				if ref, isRef := t.Value.(ast.Ref); isRef {
-					u.checkData(t.Location, ref)
+			// use of the same import. What OPA made of `some x in xs` has only its expression's.
+			at := r.Location
+			ast.NewGenericVisitor(func(x any) bool {
+				switch x := x.(type) {
+				case *ast.Expr:
+					at = placed(x.Location, at)
+				case *ast.Term:
+					if ref, isRef := x.Value.(ast.Ref); isRef {
+						u.checkData(placed(x.Location, at), ref)
+					}
 				}
 				return false
-			})
+			}).Walk(r)
 		}
 	}
+}
+
+// placed is the location, or another one where it names no file.
+func placed(l, other *ast.Location) *ast.Location {
+	if l == nil || l.File == "" {
+		return other
+	}
+	return l
 }
 
 // CheckTests checks, in a set compiled with its tests, what these refer to: rules that are not
@@ -379,7 +394,12 @@ func (u *use) checkData(at *ast.Location, r ast.Ref) {
 		return
 	}
 	var here any = u.base
-	for i, step := range fixed[1:] {
+	for i, step := range r[1:] {
+		if shape := wrongShape(here, step); shape != "" {
+			u.errs.add(at, "%s is %s in the data that was loaded, where nothing is found by key, "+
+				"so the rule would silently be undefined; make it an object", fixed[:i+1], shape)
+			return
+		}
 		object, isObject := here.(map[string]any)
 		name, isString := step.Value.(ast.String)
 		if !isObject || !isString {
@@ -394,4 +414,24 @@ func (u *use) checkData(at *ast.Location, r ast.Ref) {
 		}
 		here = next
 	}
+}
+
+// wrongShape says what data is in which a step of a reference never finds anything; "" if it may.
+func wrongShape(data any, step *ast.Term) string {
+	_, byName := step.Value.(ast.String)
+	switch data.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case json.Number:
+		return "a number"
+	case []any:
+		if byName {
+			return "an array"
+		}
+	}
+	return ""
 }
