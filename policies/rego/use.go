@@ -184,29 +184,70 @@ func (u *use) checkExpr(e *ast.Expr) {
 // undefined with them: a deny rule then denies nothing, which is the reverse of what is written. A
 // body that asks for the field in another expression is taken to mean it.
 func (u *use) checkNegations(b ast.Body) {
-	fetched := map[ast.Var]*ast.Term{}
+	fetched := fetches(b)
 	for _, e := range b {
-		if !e.Generated || !e.IsEquality() {
+		if !e.Negated {
 			continue
 		}
-		if v, isVar := e.Operand(0).Value.(ast.Var); isVar {
-			fetched[v] = e.Operand(1)
-		}
-	}
-	for _, e := range b {
-		if !e.Negated || !e.IsCall() {
-			continue
-		}
-		for _, operand := range e.Operands() {
-			v, _ := operand.Value.(ast.Var)
-			field := fetched[v]
-			if field != nil && u.mayBeUndefined(field) && !asksFor(b, field) {
+		told := map[string]bool{}
+		for _, field := range fetched.of(e) {
+			text := fieldText(field)
+			if u.mayBeUndefined(field) && !asksFor(b, field) && !told[text] {
+				told[text] = true
 				u.errs.add(e.Location, "where %s is undefined the whole rule is, and does nothing; "+
 					"ask for it in a line before, or write `not` before a rule of your own that asks",
-					fieldText(field))
+					text)
 			}
 		}
 	}
+}
+
+// fetched is, for each variable that OPA made for an argument, the expression that it fetches the
+// argument with.
+type fetched map[ast.Var]*ast.Expr
+
+func fetches(b ast.Body) fetched {
+	out := fetched{}
+	for _, e := range b {
+		if !e.Generated || !e.IsCall() {
+			continue
+		}
+		made := e.Operand(0)
+		if operands := e.Operands(); !e.IsEquality() {
+			made = operands[len(operands)-1] // the result of a call
+		}
+		if v, isVar := made.Value.(ast.Var); isVar {
+			out[v] = e
+		}
+	}
+	return out
+}
+
+// of lists the references that are fetched for an expression, also for the arguments of its
+// arguments.
+func (f fetched) of(e *ast.Expr) (refs []*ast.Term) {
+	seen := map[*ast.Expr]bool{}
+	var walk func(x *ast.Expr)
+	walk = func(x *ast.Expr) {
+		ast.WalkTerms(x, func(t *ast.Term) bool {
+			switch v := t.Value.(type) {
+			case ast.Ref:
+				if x != e { // what stands in e itself is negated with it
+					refs = append(refs, t)
+				}
+			case ast.Var:
+				if from := f[v]; from != nil && !seen[from] {
+					seen[from] = true
+					walk(from)
+				}
+			case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension:
+				return true // which is empty where its body is undefined
+			}
+			return false
+		})
+	}
+	walk(e)
+	return refs
 }
 
 // asksFor reports whether an expression of the body, as its author wrote it, is about the field.
