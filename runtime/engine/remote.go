@@ -308,7 +308,9 @@ func (e *Engine) removeAt(l *logIndex, t *tableIndex, r *tier.Remote) tier.Time 
 		return c.At + e.settings.Grace
 	}
 	for _, m := range l.state.Moves {
-		if r.Next <= m.Start {
+		// With a disablement all leaves at the moment of its move, wherever that put the start.
+		all := l.leaves(t) && m.Cause != tier.MoveExpired && m.At >= t.state.Since
+		if r.Next <= m.Start || all {
 			return m.At + e.settings.Grace
 		}
 	}
