@@ -158,7 +158,7 @@ func (g *growing) grow(ctx context.Context, rng *rand.Rand) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(rng.Int64N(int64(6 * time.Millisecond)))):
+		case <-time.After(time.Duration(rng.Int64N(int64(24 * time.Millisecond)))):
 		}
 		log := rng.IntN(2)
 		data := make([]byte, 1+rng.IntN(64<<10))
