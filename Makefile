@@ -57,9 +57,9 @@ KILLS ?= 200
 crash: ## kill the real command KILLS times (200) at random moments of its work
 	$(GO) test ./cmd/tierd -run '^TestKill$$' -count 1 -v -timeout 30m -args -kills $(KILLS)
 
-SEEDS ?= 1..2000
+SEEDS ?= 1..1000
 
-sim: ## try the simulated histories of SEEDS (1..2000) for 3 minutes
+sim: ## try the simulated histories of SEEDS (1..1000) for 3 minutes
 	@$(GO) build -o bin/ ./cmd/tiersim
 	bin/tiersim check --builtin --seeds $(SEEDS) --budget 3m --out bin
 
