@@ -33,7 +33,7 @@ func TestDeleteRefusesAPermitForLocalFiles(t *testing.T) {
 			Closed: tier.Yes, FirstLocal: tier.Yes, EpochCurrent: tier.Yes, SourceWhole: tier.Yes,
 			NotPaused: tier.Yes, OwnsSource: tier.Yes, DropWay: tier.LocalDeleteUnlink,
 			Proof: gate.Proof{Recorded: tier.Yes, Identity: tier.Yes, Manifest: tier.Yes,
-				Objects: tier.Yes, Lineage: tier.Yes},
+				Objects: tier.Yes, Lineage: tier.Yes, Sound: tier.Yes},
 		},
 	}
 	permit, verdict := gate.New(yes{}).Ask(t.Context(), facts)

@@ -141,6 +141,7 @@ type Proof struct {
 	Manifest  tier.Truth // the manifest entry was read now and names the same objects and digests
 	Objects   tier.Truth // each object is there now with its size
 	Lineage   tier.Truth // leader epochs agree, or the batches carry none
+	Sound     tier.Truth // nobody who read the copy back found it to be other than it was written
 	Objection string     // what was seen where one of them is not yes; for people
 }
 
@@ -319,8 +320,10 @@ func (o *objections) proof(f *Facts) {
 		object(tier.CodeLineage, "the leader epochs are not those of the copy")
 	case p.Identity != tier.Yes || p.Recorded != tier.Yes:
 		// The store was not asked.
-	case p.Manifest == tier.No || p.Objects == tier.No:
+	case p.Manifest == tier.No || p.Objects == tier.No || p.Sound == tier.No:
 		object(tier.CodeStoreLost, "the store no longer has the copy")
+	case p.Sound != tier.Yes:
+		object(tier.CodeNotProved, "it is not known that the copy is still what was written")
 	case p.Manifest != tier.Yes || p.Objects != tier.Yes:
 		object(tier.CodeNotProved, "the copy was not seen in the store just now")
 	case p.Lineage != tier.Yes:

@@ -36,7 +36,7 @@ func good() *gate.Facts {
 			Brake:  tier.Brake{MaxSegments: 10, MaxBytes: 10_000, Per: time.Hour},
 			Window: tier.BrakeWindow{Since: now, Segments: 10, Bytes: 10_000},
 			Proof: gate.Proof{Recorded: tier.Yes, Identity: tier.Yes, Manifest: tier.Yes,
-				Objects: tier.Yes, Lineage: tier.Yes},
+				Objects: tier.Yes, Lineage: tier.Yes, Sound: tier.Yes},
 		},
 	}
 }
@@ -158,6 +158,7 @@ func TestGuardObjectsToTruths(t *testing.T) {
 		"Proof.Identity": {tier.CodeChanged, tier.CodeChanged},
 		"Proof.Manifest": {tier.CodeNotProved, tier.CodeStoreLost},
 		"Proof.Objects":  {tier.CodeNotProved, tier.CodeStoreLost},
+		"Proof.Sound":    {tier.CodeNotProved, tier.CodeStoreLost},
 		"Proof.Lineage":  {tier.CodeLineage, tier.CodeLineage},
 	} {
 		f := good()

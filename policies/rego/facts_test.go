@@ -44,7 +44,7 @@ func segmentOf(age tier.Time) *gate.Facts {
 			Brake:          tier.Brake{MaxSegments: 10, MaxBytes: 100_000, Per: time.Hour},
 			Window:         tier.BrakeWindow{Since: now, Segments: 1, Bytes: 1000},
 			Proof: gate.Proof{Recorded: tier.Yes, Identity: tier.Yes, Manifest: tier.Yes,
-				Objects: tier.Yes, Lineage: tier.Yes},
+				Objects: tier.Yes, Lineage: tier.Yes, Sound: tier.Yes},
 		},
 	}
 }

@@ -376,6 +376,9 @@ func (d *Daemon) executor() *exec.Executor {
 		Generation: func() *exec.Generation { return d.gen.Load().exec },
 		Now:        d.now,
 		NewAttempt: func() tier.AttemptID { return newAttempt(d.opts.Now()) },
+		Sound: func(log tier.LogID, pos tier.Position) (tier.Truth, string) {
+			return d.scrubber.sound(log, pos)
+		},
 		Trouble: func(p tier.Problem) {
 			d.log.Warn("source", "path", p.Path, "code", p.Code, "why", p.Text)
 		},

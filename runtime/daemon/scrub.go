@@ -2,55 +2,26 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/verify"
 )
 
-// scrubFile remembers in data_dir how far a pass over the store is, and which copies are bad, so
-// that a restart neither begins anew nor forgets a loss.
-const scrubFile = "scrub.json"
-
 const (
-	scrubVersion  = 1
 	scrubBurst    = 4 << 20 // bytes; the largest piece that is read at once
-	scrubSave     = 10 * time.Second
-	suspectsMax   = 256 // that wait for a look
+	suspectsMax   = 256     // that wait for a look
 	scrubLookWait = time.Minute
+	// scrubAgain is how long after a look at the bad copies another is due: somebody may have put
+	// their objects back.
+	scrubAgain = tier.Time(time.Hour)
 )
-
-// scrubState is the content of scrubFile.
-type scrubState struct {
-	Version int       `json:"version"`
-	Began   tier.Time `json:"began"` // of the pass; nanoseconds since the Unix epoch
-	// Log and Position are of the copy that was looked at last; the pass goes on behind it. Log is ""
-	// where none was, or where the pass is over.
-	Log      string        `json:"log"`
-	Position tier.Position `json:"position"`
-	Over     bool          `json:"over"`
-	Bad      []scrubBad    `json:"bad"`
-}
-
-// scrubBad is a copy that the store lost or altered.
-type scrubBad struct {
-	Log      string        `json:"log"`
-	Position tier.Position `json:"position"`
-	Text     string        `json:"text"`
-}
 
 // suspicion is a copy that a reader met and that is to be looked at.
 type suspicion struct {
@@ -63,25 +34,61 @@ type scrubber struct {
 	d        *Daemon
 	suspects chan suspicion
 	limit    *rate.Limiter
+	writing  sync.Mutex // of scrubFile; taken before mu
 
-	mu    sync.Mutex // guards what follows
-	state scrubState
-	saved time.Time
+	mu      sync.Mutex // guards what follows; nobody waits for a disk with it
+	state   scrubState
+	saved   time.Time
+	doubted map[suspicion]bool // those that wait in suspects, or are being looked at
+	again   tier.Time          // when the bad ones were looked at last
 }
 
 func newScrubber(d *Daemon) *scrubber {
 	return &scrubber{d: d, suspects: make(chan suspicion, suspectsMax),
-		limit: rate.NewLimiter(rate.Inf, scrubBurst)}
+		limit: rate.NewLimiter(rate.Inf, scrubBurst), doubted: map[suspicion]bool{}}
 }
 
 // suspect is told of a copy that is not in the store as it should be.
 func (d *Daemon) suspect(id tier.LogID, pos tier.Position, why error) {
-	select {
-	case d.scrubber.suspects <- suspicion{id, pos}:
+	if d.scrubber.doubt(suspicion{id, pos}) {
 		d.log.Warn("a reader met a copy that is not what it should be; it is looked at", "log",
 			id.String(), "position", pos, "err", why)
-	default: // so many wait that the store as a whole is out of order
 	}
+}
+
+// doubt has the copy looked at. It is false where that is no news: a client that tries again and
+// again must not have the store read again and again. It is false also where so many wait that the
+// store as a whole is out of order.
+func (s *scrubber) doubt(x suspicion) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubted[x] || s.state.find(x) >= 0 {
+		return false
+	}
+	select {
+	case s.suspects <- x:
+		s.doubted[x] = true
+		return true
+	default:
+		return false
+	}
+}
+
+// sound is exec.Config.Sound.
+func (s *scrubber) sound(id tier.LogID, pos tier.Position) (tier.Truth, string) {
+	x := suspicion{id, pos}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.state.find(x)
+	switch {
+	case i >= 0:
+		return tier.No, s.state.Bad[i].Text
+	case s.doubted[x]:
+		return tier.Unknown, "a reader met other bytes than were written, and it is about to be read back"
+	case s.state.Unread != "":
+		return tier.Unknown, s.state.Unread
+	}
+	return tier.Yes, ""
 }
 
 // run looks at the store until ctx ends.
@@ -98,6 +105,7 @@ func (s *scrubber) run(ctx context.Context) error {
 		case x := <-s.suspects:
 			s.answer(ctx, x)
 		case <-timer.C:
+			s.lookAgain(ctx)
 		}
 		timer.Stop()
 	}
@@ -130,6 +138,7 @@ func (s *scrubber) due() bool {
 
 // pass goes on with the pass under way, until it is over, ctx ends or it is turned off.
 func (s *scrubber) pass(ctx context.Context) {
+	whole := true
 	for _, id := range s.d.ledger.Logs() {
 		at := s.behind(id)
 		if at < 0 {
@@ -138,6 +147,7 @@ func (s *scrubber) pass(ctx context.Context) {
 		counted, err := s.d.reader.Counted(id)
 		if err != nil {
 			s.d.log.Error("scrub", "log", id.String(), "err", err)
+			whole = false
 			continue
 		}
 		slices.SortFunc(counted, func(a, b read.Counted) int { return int(a.Position) - int(b.Position) })
@@ -156,20 +166,18 @@ func (s *scrubber) pass(ctx context.Context) {
 		}
 	}
 	s.mu.Lock()
-	s.state.Over, s.state.Log, s.state.Position = true, "", 0
-	s.state.Bad = slices.DeleteFunc(s.state.Bad, func(b scrubBad) bool {
-		id, err := tier.ParseLogID(b.Log)
-		if err == nil {
-			_, err = s.d.ledger.Copy(id, b.Position)
-		}
-		return errors.Is(err, tier.ErrVanished) // it has expired meanwhile
-	})
+	bad := slices.Clone(s.state.Bad)
 	s.mu.Unlock()
-	if err := s.save(true); err != nil {
-		s.d.log.Error("scrub", "err", err)
+	bad = slices.DeleteFunc(bad, s.expired) // meanwhile; nobody else adds any
+	s.mu.Lock()
+	s.state.Over, s.state.Log, s.state.Position, s.state.Bad = true, "", 0, bad
+	if whole {
+		s.state.Unread = "" // whatever stood there was found again
 	}
+	s.mu.Unlock()
+	s.keep(true)
 	s.d.metrics.lastSuccess.WithLabelValues("scrub").SetToCurrentTime()
-	s.d.log.Info("the store was read back, from end to end", "bad", len(s.state.Bad))
+	s.d.log.Info("the store was read back, from end to end", "bad", len(bad))
 }
 
 // wanted reports whether the pass is to go on.
@@ -197,9 +205,7 @@ func (s *scrubber) did(id tier.LogID, pos tier.Position) {
 	s.mu.Lock()
 	s.state.Log, s.state.Position = id.String(), pos
 	s.mu.Unlock()
-	if err := s.save(false); err != nil {
-		s.d.log.Error("scrub", "err", err)
-	}
+	s.keep(false)
 }
 
 // suspected answers the suspicions that wait.
@@ -217,8 +223,24 @@ func (s *scrubber) suspected(ctx context.Context) {
 // answer looks at a copy that a reader met.
 func (s *scrubber) answer(ctx context.Context, x suspicion) {
 	s.look(ctx, x.log, x.position)
-	if err := s.save(true); err != nil {
-		s.d.log.Error("scrub", "err", err)
+}
+
+// lookAgain looks at the bad copies, if that is due.
+func (s *scrubber) lookAgain(ctx context.Context) {
+	now := s.d.now()
+	s.mu.Lock()
+	if now < s.again+scrubAgain || len(s.state.Bad) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.again = now
+	bad := slices.Clone(s.state.Bad)
+	s.mu.Unlock()
+	for _, b := range bad {
+		id, err := tier.ParseLogID(b.Log)
+		if err == nil && !s.look(ctx, id, b.Position) {
+			return
+		}
 	}
 }
 
@@ -226,11 +248,14 @@ func (s *scrubber) answer(ctx context.Context, x suspicion) {
 // tries again, until ctx ends: then it is false.
 func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) bool {
 	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
-		found, there, err := s.read(ctx, id, pos)
+		found, there, err := s.readBack(ctx, id, pos)
 		if err == nil {
 			if there {
 				s.tell(id, pos, found)
 			}
+			s.mu.Lock()
+			delete(s.doubted, suspicion{id, pos})
+			s.mu.Unlock()
 			return true
 		}
 		if ctx.Err() != nil {
@@ -249,8 +274,8 @@ func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) b
 	}
 }
 
-// read reads a copy back; there is false where it is no part of the log any more.
-func (s *scrubber) read(ctx context.Context, id tier.LogID, pos tier.Position) (
+// readBack reads a copy; there is false where it is no part of the log any more.
+func (s *scrubber) readBack(ctx context.Context, id tier.LogID, pos tier.Position) (
 	found []verify.Finding, there bool, err error) {
 	c, err := s.d.ledger.Copy(id, pos)
 	if errors.Is(err, tier.ErrVanished) {
@@ -270,89 +295,4 @@ func (s *scrubber) read(ctx context.Context, id tier.LogID, pos tier.Position) (
 		return found, there, errCounted
 	}
 	return found, true, err
-}
-
-// tell hands what was found to the engine and remembers it.
-func (s *scrubber) tell(id tier.LogID, pos tier.Position, found []verify.Finding) {
-	s.mu.Lock()
-	s.state.Bad = slices.DeleteFunc(s.state.Bad, func(b scrubBad) bool {
-		return b.Log == id.String() && b.Position == pos
-	})
-	result := "good"
-	var why *tier.Reason
-	if len(found) > 0 {
-		var texts []string
-		for _, f := range found {
-			texts = append(texts, f.Text)
-		}
-		result = "bad"
-		why = &tier.Reason{Code: tier.CodeStoreLost, Text: strings.Join(texts, "; ")}
-		s.state.Bad = append(s.state.Bad, scrubBad{id.String(), pos, why.Text})
-	}
-	s.mu.Unlock()
-	s.d.metrics.scrubbed.WithLabelValues(result).Inc()
-	if why != nil {
-		s.d.log.Error("the store does not have what was copied", "log", id.String(), "position", pos,
-			"why", why.Text)
-	}
-	s.d.step(engine.Scrubbed{Log: id, Position: pos, Reason: why})
-}
-
-// load reads what an earlier process left, and tells the engine of the copies that are bad, before
-// it decides anything.
-func (s *scrubber) load() error {
-	data, err := os.ReadFile(s.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("scrub: %w", err)
-	}
-	var state scrubState
-	if err := json.Unmarshal(data, &state); err != nil || state.Version < 1 {
-		s.d.log.Error("scrub: what is remembered cannot be read; the store is read back anew", "path",
-			s.path(), "err", err)
-		return nil
-	}
-	if state.Version > scrubVersion {
-		return fmt.Errorf("scrub: %s: version %d, newer than %d: %w", s.path(), state.Version,
-			scrubVersion, tier.ErrNewer)
-	}
-	s.mu.Lock()
-	s.state = state
-	s.mu.Unlock()
-	for _, b := range state.Bad {
-		id, err := tier.ParseLogID(b.Log)
-		if _, gone := s.d.ledger.Copy(id, b.Position); err != nil || gone != nil {
-			continue
-		}
-		s.d.step(engine.Scrubbed{Log: id, Position: b.Position,
-			Reason: &tier.Reason{Code: tier.CodeStoreLost, Text: b.Text}})
-	}
-	return nil
-}
-
-func (s *scrubber) path() string {
-	return filepath.Join(s.d.gen.Load().config.DataDir, scrubFile)
-}
-
-// save writes what is remembered, at most every few seconds unless it is told to. It is no record
-// that anything relies on: what is lost with a crash is looked at again.
-func (s *scrubber) save(now bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state.Began == 0 && len(s.state.Bad) == 0 || !now && time.Since(s.saved) < scrubSave {
-		return nil
-	}
-	s.state.Version = scrubVersion
-	data, err := json.Marshal(s.state)
-	if err != nil {
-		return err
-	}
-	half := s.path() + ".half"
-	if err := os.WriteFile(half, data, 0o600); err != nil {
-		return err
-	}
-	s.saved = time.Now()
-	return os.Rename(half, s.path())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verify"
 )
 
 // keepLocal keeps local segments, and dropLocal does not.
@@ -151,8 +152,9 @@ func TestALossIsRemembered(t *testing.T) {
 	}
 }
 
-// TestAStrangeScrubFileIsNoTrouble: one that cannot be read is as none, and a newer one is refused.
-func TestAStrangeScrubFileIsNoTrouble(t *testing.T) {
+// TestAStrangeScrubFile: what it says of copies that are none is of no interest, a newer one is
+// refused, and one that cannot be read may have named any copy.
+func TestAStrangeScrubFile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.segments("orders/0", 1)
@@ -160,21 +162,111 @@ func TestAStrangeScrubFileIsNoTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := filepath.Join(s.dir, "data", scrubFile)
-	for text, refused := range map[string]bool{"": false, "{": false,
-		`{"version":1,"bad":[{"log":"x"},{"log":"a/b","position":7}]}`: false, `{"version":99}`: true} {
+	const refuse = tier.Truth(99)
+	for text, want := range map[string]tier.Truth{"": tier.Unknown, "{": tier.Unknown,
+		"{}": tier.Unknown,
+		`{"version":1,"bad":[{"log":"x"},{"log":"a/b","position":7}]}`: tier.Yes,
+		`{"version":1,"bad":[{"log":"orders/0","position":0}]}`:        tier.No,
+		`{"version":99}`: refuse} {
 		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, done, err := Snapshot(t.Context(), s.options())
-		if refused != errors.Is(err, tier.ErrNewer) || !refused && err != nil {
+		d, done, err := Snapshot(t.Context(), s.options())
+		if refused := want == refuse; refused != errors.Is(err, tier.ErrNewer) || !refused && err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		if err != nil {
 			continue
 		}
+		if got, why := d.(*Daemon).scrubber.sound(tier.LogID{Table: "orders", Name: "0"}, 0); got !=
+			want || want == tier.Unknown && !strings.Contains(why, at) {
+			t.Errorf("%q: %s, %s, want %s", text, got, why, want)
+		}
 		if err := done(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestALostFindingDeletesNothing: where it is not known any more which copies were bad, none proves
+// anything before all were looked at.
+func TestALostFindingDeletesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.configure(strings.Replace(siteConfig, "local-ttl: 1h", "local-ttl: 7d", 1))
+	s.segments("orders/0", 2)
+	if r, err := s.once(s.options()); err != nil || r.CopiedSegments != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	s.put("data/"+scrubFile, "\x00\x00")
+	s.configure(dropLocal)
+	if _, err := s.once(s.options()); err != nil || s.local("orders/0") != 3 {
+		t.Fatalf("%d local files, want all 3; %v", s.local("orders/0"), err)
+	}
+	s.configure(siteConfig + "scrub: {every: 1h}\n")
+	d := s.run(s.options())
+	s.until("all was read back", func() bool {
+		return strings.Contains(s.log.String(), "from end to end")
+	})
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+	s.configure(dropLocal)
+	if _, err := s.once(s.options()); err != nil || s.local("orders/0") != 1 {
+		t.Errorf("%d local files, want the last one; %v", s.local("orders/0"), err)
+	}
+}
+
+// TestALossIsDurableAtOnce: whoever hears of it finds it on disk, whatever becomes of the process.
+func TestALossIsDurableAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.configure(dropLocal)
+	s.segments("orders/0", 3)
+	if _, err := s.once(s.options()); err != nil || s.local("orders/0") != 1 {
+		t.Fatal(err)
+	}
+	d, done, err := Snapshot(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pos := range tier.Position(3) {
+		d.(*Daemon).scrubber.tell(tier.LogID{Table: "orders", Name: "0"}, pos,
+			[]verify.Finding{{Text: "another hash"}})
+		text, err := os.ReadFile(filepath.Join(s.dir, "data", scrubFile))
+		if want := int(pos) + 1; err != nil || strings.Count(string(text), "another hash") != want ||
+			len(alarms(t, d)) != want {
+			t.Errorf("%s %v, want %d", text, err, want)
+		}
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestASuspicionIsNoNewsTwice: a client that tries again and again does not have the store read
+// again and again, and what waits for a look proves nothing.
+func TestASuspicionIsNoNewsTwice(t *testing.T) {
+	t.Parallel()
+	s := newScrubber(nil)
+	log := tier.LogID{Table: "orders", Name: "0"}
+	if !s.doubt(suspicion{log, 3}) || s.doubt(suspicion{log, 3}) || len(s.suspects) != 1 {
+		t.Errorf("%d wait, want 1", len(s.suspects))
+	}
+	s.state.Bad = []scrubBad{{"orders/0", 4, "another hash"}}
+	if s.doubt(suspicion{log, 4}) {
+		t.Error("a copy that is known to be bad is looked at on each request")
+	}
+	for pos, want := range map[tier.Position]tier.Truth{3: tier.Unknown, 4: tier.No, 5: tier.Yes} {
+		if got, why := s.sound(log, pos); got != want || (why == "") != (want == tier.Yes) {
+			t.Errorf("position %d: %s, %q, want %s", pos, got, why, want)
+		}
+	}
+	for pos := range tier.Position(2 * suspectsMax) {
+		s.doubt(suspicion{log, pos + 10})
+	}
+	if len(s.doubted) != suspectsMax {
+		t.Errorf("%d are remembered, want %d", len(s.doubted), suspectsMax)
 	}
 }
 

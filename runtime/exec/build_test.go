@@ -50,12 +50,14 @@ type rig struct {
 	brake        tier.Brake
 	paused       *tier.Reason
 	answer       gate.Decision // of the policies
+	sound        tier.Truth    // what a look at the copies found
 	attempts     byte
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, now: t0, governed: true, tiering: true, way: tier.LocalDeleteUnlink,
+		sound:  tier.Yes,
 		grace:  10 * time.Minute,
 		brake:  tier.Brake{MaxSegments: 10, MaxBytes: 1 << 20, Per: time.Hour},
 		answer: gate.Decision{Delete: true}}
@@ -95,6 +97,9 @@ func (r *rig) boot() {
 		},
 		Generation: r.generation, Now: func() tier.Time { return r.now },
 		NewAttempt: func() tier.AttemptID { r.attempts++; return tier.AttemptID{15: r.attempts} },
+		Sound: func(tier.LogID, tier.Position) (tier.Truth, string) {
+			return r.sound, "a look at it"
+		},
 	})
 }
 

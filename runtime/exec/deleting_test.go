@@ -73,10 +73,14 @@ func TestWhatIsNotProvedStays(t *testing.T) {
 		spoil func(*rig, *engine.Delete)
 		code  tier.Code
 	}{
-		"the object is gone":      {lost(".log"), tier.CodeStoreLost},
-		"the object is short":     {rotten(".log", fault.Cut(3)), tier.CodeStoreLost},
-		"the entry is gone":       {lost("manifest"), tier.CodeStoreLost},
-		"the entry is damaged":    {rotten("manifest", fault.Flip(40)), tier.CodeStoreLost},
+		"the object is gone":   {lost(".log"), tier.CodeStoreLost},
+		"the object is short":  {rotten(".log", fault.Cut(3)), tier.CodeStoreLost},
+		"the entry is gone":    {lost("manifest"), tier.CodeStoreLost},
+		"the entry is damaged": {rotten("manifest", fault.Flip(40)), tier.CodeStoreLost},
+		"it was found to be bad": {func(r *rig, _ *engine.Delete) { r.sound = tier.No },
+			tier.CodeStoreLost},
+		"it is suspected": {func(r *rig, _ *engine.Delete) { r.sound = tier.Unknown },
+			tier.CodeNotProved},
 		"the store does not say":  {silent(fault.OpAttributes), tier.CodeNotProved},
 		"the manifest is silent":  {silent(fault.OpGet), tier.CodeNotProved},
 		"no copy at the position": {position(77), tier.CodeNotCopied},

@@ -23,6 +23,11 @@ type Config struct {
 	Now        func() tier.Time
 	// NewAttempt returns an id that was never there before, also not in another process's life.
 	NewAttempt func() tier.AttemptID
+	// Sound tells what is known of the content of a copy in the store, beyond what the executor sees
+	// for itself: no, where it was read back and is not what was written, and why; unknown, where
+	// somebody suspects so and nobody has looked yet; else yes. A copy is proved by yes alone. It must
+	// not block.
+	Sound func(log tier.LogID, pos tier.Position) (tier.Truth, string)
 	// Trouble is told of what is worth a log line and changes no result. It may be nil.
 	Trouble func(tier.Problem)
 }

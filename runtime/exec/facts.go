@@ -164,7 +164,7 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 			return h.Range.Covers(facts.Seg.Range)
 		}) {
 		*p = gate.Proof{Recorded: tier.Yes, Identity: tier.Yes, Manifest: tier.Yes,
-			Objects: tier.Yes, Lineage: tier.Yes}
+			Objects: tier.Yes, Lineage: tier.Yes, Sound: tier.Yes}
 		facts.Safety.EpochCurrent = tier.Yes
 		return tier.Copy{}, nil
 	}
@@ -206,6 +206,11 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 		return cp, nil
 	}
 	x.proveStore(ctx, src, p, log, cp)
+	// It comes last: the looks before it take time, in which somebody may read the copy back.
+	sound, found := x.c.Sound(log, cp.Position)
+	if p.Sound = sound; sound != tier.Yes && p.Objection == "" {
+		p.Objection = found
+	}
 	return cp, nil
 }
 

@@ -376,7 +376,8 @@ func permit(t *testing.T, target gate.Target) gate.Permit {
 		Safety: gate.SafetyFacts{Closed: tier.Yes, FirstLocal: tier.Yes, EpochCurrent: tier.Yes,
 			SourceWhole: tier.Yes, NotPaused: tier.Yes, OwnsSource: tier.Yes,
 			DropWay: tier.LocalDeleteUnlink, Proof: gate.Proof{Recorded: tier.Yes,
-				Identity: tier.Yes, Manifest: tier.Yes, Objects: tier.Yes, Lineage: tier.Yes}},
+				Identity: tier.Yes, Manifest: tier.Yes, Objects: tier.Yes, Lineage: tier.Yes,
+				Sound: tier.Yes}},
 	})
 	if !verdict.Delete {
 		t.Fatalf("no permit for %+v: %+v", target, verdict)
