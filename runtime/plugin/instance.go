@@ -58,14 +58,15 @@ func (c *code) newInstance(tables *Tables, now tier.Time, log *logger) (*instanc
 		return nil, c.fault(FaultStart, "instantiate: "+firstLine(err))
 	}
 	i.mod = mod
-	f := i.start()
-	if f != nil {
+	if f := i.start(); f != nil {
 		i.close()
+		f.starting = true
 		return nil, f
 	}
 	return i, nil
 }
 
+// start initializes and configures the instance.
 func (i *instance) start() *Fault {
 	text, err := i.code.setup(i.tables)
 	if err != nil {

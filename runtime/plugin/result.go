@@ -155,6 +155,8 @@ type Fault struct {
 	Kind   FaultKind
 	Text   string
 	Until  tier.Time // when it is asked again
+
+	starting bool // before it was asked anything
 }
 
 // Reason is the fault for status and explain.

@@ -134,6 +134,30 @@ func TestGoldenRewrites(t *testing.T) {
 	}
 }
 
+// TestGoldenDoesNotWaitForAStart: what a plugin that never becomes ready does is seen once. The
+// interpreter would take a minute for the fuel of a start, so here another plugin stands in for it.
+func TestGoldenDoesNotWaitForAStart(t *testing.T) {
+	t.Parallel()
+	limits := GoldenOptions{Limits: quick}
+	one, err := NewGolden(with(func(g *guest) { g.configure = forever() }), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := NewGolden(says([]int64{2}), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.engines[1], two.engines[1] = two.engines[1], one.engines[1]
+	cases, _, err := one.Run("f", "log a/0\nseg 0 1\n----\n")
+	const want = "fault fuel: it used up its fuel in function 2 < tierd_configure\n"
+	if err != nil || cases[0].Got != want || cases[0].Differs != "" {
+		t.Errorf("%+v, %v; want %s", cases, err, want)
+	}
+	if err := errors.Join(one.Close(), two.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGoldenSeesWhatDiffers: a plugin whose answer is not the same in every run does not pass, even
 // if it is what the file says. Another plugin stands in for the one that runs in the interpreter.
 func TestGoldenSeesWhatDiffers(t *testing.T) {
