@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tierd/tierd/runtime/plugin/internal/asm"
@@ -318,6 +319,38 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestCacheIsShared: sets that are loaded at the same time, and that prune what the others use,
+// may cost each other time, and nothing else. Fuel is counted the same whether a module came from
+// the cache or not.
+func TestCacheIsShared(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for k := range int64(4) {
+		all.Go(func() {
+			for range 8 {
+				s, err := Load([]Spec{spec("p", says([]int64{k / 2}))}, Options{CacheDir: dir})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				w := s.NewWorker()
+				if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != k/2 ||
+					r.Fuel[0] != 9 {
+					t.Errorf("scores %d, fuel %d, faults %v; want %d, 9 and none",
+						r.Scores(nil, 0), r.Fuel, r.Faults, k/2)
+				}
+				w.Close()
+				_ = s.PruneCache() // what somebody writes to just now it removes another time
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestPruneCache(t *testing.T) {
