@@ -127,6 +127,8 @@ func pluginProblems(c *config.Config, err error) config.Problems {
 				return p.Name == load.Plugin
 			})
 			p.Place = c.Plugins[i].Place
+			p.Text = fmt.Sprintf("plugin %s: %s: %s", load.Plugin, c.Plugins[i].Path,
+				strings.ReplaceAll(load.Err.Error(), "\n", "; "))
 		}
 		out = append(out, p)
 	}

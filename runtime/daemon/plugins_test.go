@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,10 @@ func TestAPluginOrdersCopies(t *testing.T) {
 	if !slices.Equal(planned, []string{"payments/1 retire", "orders/1 retire", "a/0 retire"}) ||
 		plan.Copies[0].Scores[0].Score <= plan.Copies[1].Scores[0].Score {
 		t.Errorf("planned %+v", plan.Copies)
+	}
+	later := compare(t, b, &api.WhatIf{At: api.Time(tier.TimeOf(time.Now()).Add(time.Hour))})
+	if !reflect.DeepEqual(later.Copies, plan.Copies) || later.CopiesTotal != plan.CopiesTotal {
+		t.Errorf("planned in an hour %+v, want those of now", later.Copies)
 	}
 	if err := done(); err != nil {
 		t.Error(err)
@@ -260,14 +265,14 @@ func TestABadPluginRefusesTheGeneration(t *testing.T) {
 			plugin.Digest(wasm))
 	}
 	for name, c := range map[string]struct{ entry, want string }{
-		"another version": {pin("junk", junk), "tierd.yaml:9:5: plugin junk: "},
-		"no module":       {pin("empty", nil), "tierd.yaml:9:5: plugin empty: "},
+		"another version": {pin("junk", junk), "tierd.yaml:9:5: plugin junk: junk.wasm: not a "},
+		"no module":       {pin("empty", nil), "tierd.yaml:9:5: plugin empty: empty.wasm: not a "},
 		"another file": {pin("empty", junk), "tierd.yaml:9:45: plugin empty: empty.wasm is not the " +
 			"file that sha256 pins; if you trust the file as it is: sha256: \"" +
 			plugin.Digest(nil) + "\""},
 		"refuses its configuration": {s.plugin("retire", "c-drain.wasm", "{}"),
-			"tierd.yaml:9:5: plugin retire: configure: it answered 1; it logged: drain: config has " +
-				"no node; want the name of the node to drain"},
+			"tierd.yaml:9:5: plugin retire: c-drain.wasm: configure: it answered 1; it logged: " +
+				"drain: config has no node; want the name of the node to drain"},
 		"both are named": {pin("junk", junk) + pin("empty", nil), "tierd.yaml:10:5: plugin empty: "},
 	} {
 		s.configure(siteConfig + "plugins:\n" + c.entry)

@@ -18,7 +18,7 @@ const askedLate = time.Minute
 
 // Compare implements api.Backend. Both plans are asked on the same facts, gathered now: files,
 // objects and the user's facts are taken to be then what they are now, and what is written or
-// copied until then is not foreseen.
+// copied until then is not foreseen: what is to be copied is what is to be copied now.
 func (d *Daemon) Compare(ctx context.Context, q *api.WhatIf) (*api.Plan, error) {
 	now := d.now()
 	if q.At != 0 && tier.Time(q.At) < now-tier.Time(askedLate) {
@@ -47,6 +47,7 @@ func (d *Daemon) Compare(ctx context.Context, q *api.WhatIf) (*api.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	d.planCopies(then)
 	today.Digest, then.Digest = digestOf(today), digestOf(then)
 	c.At, c.PolicyDigest = today.At, today.PolicyDigest
 	c.Digest, c.Totals = today.Digest, today.Totals
