@@ -26,7 +26,9 @@ type pluginInspectCmd struct {
 
 // Help gives examples.
 func (c *pluginInspectCmd) Help() string {
-	return `Exit code: 0 if tierd would load the module, 1 if not.
+	return `Runs nothing of it: what a module does when it starts, "tierd plugin test" shows.
+
+Exit code: 0 if nothing speaks against the module, 1 if tierd would refuse it.
 
 Example:
 
