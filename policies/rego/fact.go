@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -29,7 +31,9 @@ type Fact struct {
 	sha256 string // of its JSON with ascending keys and no spaces, hexadecimal
 }
 
-// NewFact makes a Fact of what a decoder of JSON or YAML gave.
+// NewFact makes a Fact of what a decoder of JSON or YAML gave. A null anywhere in it is an error:
+// whoever writes null does not know, and to Rego it is a value that is less than every number, and
+// not equal to any word.
 func NewFact(document any) (*Fact, error) {
 	text, err := json.Marshal(document) // with map keys ascending
 	if err != nil {
@@ -41,6 +45,9 @@ func NewFact(document any) (*Fact, error) {
 	if err := decoder.Decode(&plain); err != nil {
 		return nil, fmt.Errorf("it is not representable as JSON: %w", err)
 	}
+	if path, found := nullIn(plain); found {
+		return nil, errNull(path)
+	}
 	value, err := ast.InterfaceToValue(plain)
 	if err != nil {
 		return nil, err
@@ -48,6 +55,44 @@ func NewFact(document any) (*Fact, error) {
 	sum := sha256.Sum256(text)
 	return &Fact{value, len(text), hex.EncodeToString(sum[:])}, nil
 }
+
+// errNull says where a fact is null.
+func errNull(path string) error {
+	return fmt.Errorf("it has null%s, which is what a program writes that knows nothing: write "+
+		"what is, or leave it out", path)
+}
+
+// nullIn finds the first null in a JSON value, by keys ascending. path is "" for the value itself,
+// and else " at .key[index]".
+func nullIn(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", true
+	case []any:
+		for i, x := range v {
+			if path, found = nullIn(x); found {
+				return below(fmt.Sprintf("[%d]", i), path), true
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path, found = nullIn(v[key]); found {
+				step := "." + key
+				if !plainKey.MatchString(key) {
+					step = fmt.Sprintf("[%q]", key)
+				}
+				return below(step, path), true
+			}
+		}
+	}
+	return "", false
+}
+
+// plainKey is a key that stands behind a dot as it is.
+var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// below puts a step before the path to what was found behind it.
+func below(step, path string) string { return " at " + step + strings.TrimPrefix(path, " at ") }
 
 // factsTerm gives the facts as input.facts.
 func factsTerm(facts map[string]any) (*ast.Term, error) {

@@ -22,12 +22,15 @@ type Input struct {
 	unknown []tier.UnknownFact
 }
 
-// WithUnknown is the input with facts that should be in it and are not known.
+// WithUnknown is the input with these as the facts that should be in it and are not known.
 func (in *Input) WithUnknown(facts []tier.UnknownFact) *Input {
 	out := *in
 	out.unknown = facts
 	return &out
 }
+
+// Unknown are the facts that should be in the input and are not known.
+func (in *Input) Unknown() []tier.UnknownFact { return in.unknown }
 
 // Action is the kind of deletion that is asked for.
 func (in *Input) Action() tier.Action { return in.action }
@@ -37,7 +40,8 @@ func (in *Input) Value() ast.Value { return in.value }
 
 // ParseInput reads an input that was saved, as InputJSON writes it. path names it in errors. The
 // error is an Errors with everything in which it differs from the schema: a rule that reads a field
-// which is not there is undefined, and would answer as if the field said no.
+// which is not there is undefined, and would answer as if the field said no. A fact that has null
+// in it is not known, as it would not be today.
 func ParseInput(path string, text []byte) (*Input, error) {
 	var errs Errors
 	add := func(format string, args ...any) {
@@ -68,6 +72,7 @@ func ParseInput(path string, text []byte) (*Input, error) {
 			jsonText(omitted))
 		return nil, errs
 	}
+	unknown := withoutNull(object["facts"].(map[string]any))
 	value, err := ast.InterfaceToValue(document)
 	if err != nil {
 		add("%v", err)
@@ -75,7 +80,18 @@ func ParseInput(path string, text []byte) (*Input, error) {
 	}
 	now, _ := object["now_ns"].(json.Number).Int64()
 	return &Input{value: value, action: tier.Action(object["action"].(string)),
-		now: tier.Time(now)}, nil
+		now: tier.Time(now), unknown: unknown}, nil
+}
+
+// withoutNull takes the facts with null in them out, and gives them, by name.
+func withoutNull(facts map[string]any) (unknown []tier.UnknownFact) {
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		if path, found := nullIn(facts[name]); found {
+			delete(facts, name)
+			unknown = append(unknown, tier.UnknownFact{Name: name, Why: errNull(path).Error()})
+		}
+	}
+	return unknown
 }
 
 // check compares a JSON value, with numbers as json.Number, with the schema, and adds what differs.

@@ -45,6 +45,16 @@ func checkTestFiles(modules []Module, policies map[string]*ast.Module, errs *Err
 	}
 }
 
+// Decides reports whether something of the modules may decide, or would if it were put right: all
+// but tests and what only tiersim reads.
+func Decides(modules []Module) bool {
+	return slices.ContainsFunc(modules, func(m Module) bool {
+		var unread Errors
+		module := parseModule(m, &unread)
+		return !IsTest(m.Path) && (module == nil || !module.Package.Path.Equal(simPackage))
+	})
+}
+
 // checkOnlyLibrary refuses policies that are helpers alone: nothing of theirs would decide, and
 // their author takes them to be in force.
 func checkOnlyLibrary(policies map[string]*ast.Module, errs *Errors) {

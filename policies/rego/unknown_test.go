@@ -125,6 +125,19 @@ func TestNewFact(t *testing.T) {
 	if _, err := rego.NewFact(map[any]any{1: 2}); err == nil {
 		t.Error("a map with numbers for keys was taken")
 	}
+	for _, c := range []struct {
+		document any
+		want     string
+	}{
+		{nil, "it has null, "},
+		{[]any{1, []any{true, nil}}, "it has null at [1][1], "},
+		{map[string]any{"b": nil, "a": map[string]any{"orders/0": nil}},
+			`it has null at .a["orders/0"], `},
+	} {
+		if _, err := rego.NewFact(c.document); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.document, err, c.want)
+		}
+	}
 	f := segmentOf(25 * hour)
 	large, err := rego.NewFact(map[string]any{"offset": uint64(1<<63 + 1)})
 	if err != nil {
@@ -136,5 +149,38 @@ func TestNewFact(t *testing.T) {
 	d, err := set.Decide(context.Background(), f)
 	if err != nil || d.Delete || d.Reasons[0].Text != "9223372036854775809" {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestNullIsUnknown: null in a fact of a saved input is not known, and what depends on it is kept,
+// though null is not "busy".
+func TestNullIsUnknown(t *testing.T) {
+	t.Parallel()
+	set := load(t, "x.rego", "package tierd.x\n\n"+
+		"expire contains \"x\" if input.facts.state[input.table.name] != \"busy\"\n")
+	f := segmentOf(hour)
+	f.Extern = map[string]any{"state": map[string]any{"orders": "STATE"}}
+	text, err := rego.InputJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[string]string{
+		`"idle"`: "true expire 0 unknown",
+		`"busy"`: "false local-ttl 0 unknown",
+		`null`:   "false local-ttl 1 unknown",
+	} {
+		saved := strings.Replace(string(text), `"STATE"`, state, 1)
+		in, err := rego.ParseInput("saved", []byte(saved))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := set.DecideInput(context.Background(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%t %s %d unknown", d.Delete, d.Reasons[0].Code, len(in.Unknown()))
+		if got != want {
+			t.Errorf("%s: %s, want %s: %+v", state, got, want, d)
+		}
 	}
 }

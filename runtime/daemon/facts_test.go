@@ -91,10 +91,15 @@ func TestUnknownFactOnce(t *testing.T) {
 	s.configure(frozenConfig)
 	s.put("frozen.rego", frozenPolicy)
 	s.segments("orders/0", 1)
-	r, err := s.once(s.options())
-	if err != nil || r.DeletedSegments != 0 || len(r.Alarms) != 1 ||
-		r.Alarms[0].Reason.Code != tier.CodeFactUnknown {
-		t.Fatalf("%+v, %v", r, err)
+	for _, fact := range []string{"", "[null]", "null", "[\"payroll\""} {
+		if fact != "" {
+			s.put("frozen.json", fact)
+		}
+		r, err := s.once(s.options())
+		if err != nil || r.DeletedSegments != 0 || len(r.Alarms) != 1 ||
+			r.Alarms[0].Reason.Code != tier.CodeFactUnknown {
+			t.Fatalf("with the fact %q: %+v, %v", fact, r, err)
+		}
 	}
 	b, done, err := Snapshot(t.Context(), s.options())
 	if err != nil {

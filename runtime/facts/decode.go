@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -14,30 +15,50 @@ import (
 // depthMax bounds how deep a document nests.
 const depthMax = 200
 
-// decode reads the one document of a file, by the path's extension.
+// decode reads the one document of a file, by the path's extension. The error begins with the
+// path, and the line where that is known.
 func decode(path string, content []byte) (any, error) {
 	if filepath.Ext(path) == ".json" {
-		return decodeJSON(content)
+		document, line, err := decodeJSON(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, line, err)
+		}
+		return document, nil
 	}
-	return decodeYAML(content)
+	document, err := decodeYAML(content)
+	if err == nil {
+		return document, nil
+	}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		return nil, fmt.Errorf("%s:%s: no YAML: %s", path, m[1], m[2])
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
+// yamlLine is how the YAML library says where something is wrong: what is no YAML, or the first
+// value of several that have no Go type, such as a key that stands twice.
+var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n  )?line (\d+): ([^\n]*)`)
+
 // decodeJSON refuses a key that stands twice, which encoding/json would let the last one win.
-// Numbers are json.Number.
-func decodeJSON(content []byte) (any, error) {
+// Numbers are json.Number. line is where an error was met, from 1.
+func decodeJSON(content []byte) (v any, line int, err error) {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.UseNumber()
-	v, err := jsonValue(d, 0)
+	v, err = jsonValue(d, 0)
 	if err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			return nil, errors.New("more than one JSON value")
+			err = errors.New("more than one JSON value")
 		}
-		return v, nil
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the JSON ends too early")
+	} else {
+		err = fmt.Errorf("no JSON: %w", err)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, errors.New("the JSON ends too early")
+	end := d.InputOffset()
+	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
+		end = wrong.Offset
 	}
-	return nil, fmt.Errorf("no JSON: %w", err)
+	return v, 1 + bytes.Count(content[:min(end, int64(len(content)))], []byte("\n")), err
 }
 
 func jsonValue(d *json.Decoder, depth int) (any, error) {
@@ -89,7 +110,7 @@ func decodeYAML(content []byte) (any, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("the file is empty")
 	case err != nil:
-		return nil, fmt.Errorf("no YAML: %w", err)
+		return nil, err
 	}
 	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one YAML document")

@@ -92,13 +92,10 @@ func (s *Set) read(f File, before fact) fact {
 		return after
 	}
 	document, err := decode(f.Path, content)
-	if err == nil && document == nil {
-		err = errNull
-	}
-	if err == nil {
-		after.value, err = s.convert(document)
-	}
 	if err != nil {
+		return fact{err: err}
+	}
+	if after.value, err = s.convert(document); err != nil {
 		return fact{err: fmt.Errorf("%s: %w", f.Path, err)}
 	}
 	return after

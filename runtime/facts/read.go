@@ -19,7 +19,6 @@ var (
 	errUnread  = errors.New("it has not been read yet")
 	errNoFile  = errors.New("it is no regular file")
 	errLarge   = errors.New("it is larger than 16 MiB")
-	errNull    = errors.New("it is null, which is what a program writes that knows nothing")
 	errChanges = errors.New("it changed while it was read; write to another name and rename")
 )
 
