@@ -78,6 +78,9 @@ func (c *auditReplayCmd) Run(a *app) error {
 		return err
 	}
 	s, err := readPolicies(a, c.Policies, c.Data)
+	if err == nil && len(c.Policies) > 0 {
+		err = s.mustDecide("--policy")
+	}
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ func (c *planCmd) question(a *app) (*api.WhatIf, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.decides() {
-		return nil, usagef("--policy: no policies there: name *.rego files or directories of them")
+	if err := s.mustDecide("--policy"); err != nil {
+		return nil, err
 	}
 	q.Policies = &api.Policies{Data: s.data}
 	for _, m := range s.modules {

@@ -89,9 +89,19 @@ func configIfAny(a *app) (*config.Config, error) {
 	return config.Load(a.cli.Config, a.host)
 }
 
-// decides reports whether a policy is among the modules: tests never decide.
-func (s *policySource) decides() bool {
-	return slices.ContainsFunc(s.modules, func(m rego.Module) bool { return !rego.IsTest(m.Path) })
+// mustDecide is an error where no policy is among the modules; what names them.
+func (s *policySource) mustDecide(what string) error {
+	policy := func(m rego.Module) bool { return !rego.IsTest(m.Path) }
+	switch {
+	case rego.Decides(s.modules):
+		return nil
+	case len(s.modules) == 0:
+		return usagef("%s: no policies there: name *.rego files or directories of them", what)
+	case !slices.ContainsFunc(s.modules, policy):
+		return usagef("%s: only tests there (*_test.rego), which decide nothing", what)
+	}
+	return usagef("%s: only properties there (package tierd.sim), which tiersim asks and which "+
+		"decide nothing", what)
 }
 
 // nearPath is the path as seen from the working directory, where it lies below that.
@@ -148,8 +158,8 @@ func (c *policyCheckCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if !s.decides() {
-		return usagef("no policies: there are only tests (*_test.rego), which decide nothing")
+	if err := s.mustDecide("policies"); err != nil {
+		return err
 	}
 	tests, err := suite.Check(s.modules, s.data, s.options)
 	if err != nil {

@@ -34,8 +34,10 @@ func (c *policyInput) load(a *app) (*policySource, *asked, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(c.Policies) > 0 && len(s.modules) > 0 && !s.decides() {
-		return nil, nil, usagef("--policy: only tests there, which decide nothing")
+	if len(c.Policies) > 0 {
+		if err := s.mustDecide("--policy"); err != nil {
+			return nil, nil, err
+		}
 	}
 	q, err := c.question(a)
 	if err == nil {
@@ -52,15 +54,24 @@ type asked struct {
 	input   *rego.Input
 	text    json.RawMessage
 	unknown []tier.UnknownFact
+	guard   []api.Reason // why the guard keeps a live segment now
 }
 
-// newAsked reads the text of an input; what names it in errors.
+// newAsked reads the text of an input; what names it in errors. Facts that the text itself shows
+// not to be known are added to unknown.
 func newAsked(what string, text []byte, unknown []tier.UnknownFact) (*asked, error) {
 	in, err := rego.ParseInput(what, text)
 	if err != nil {
 		return nil, err
 	}
-	return &asked{in.WithUnknown(unknown), text, unknown}, nil
+	q := &asked{text: text, unknown: slices.Clone(unknown)}
+	for _, f := range in.Unknown() {
+		if !q.isUnknown(f.Name) {
+			q.unknown = append(q.unknown, f)
+		}
+	}
+	q.input = in.WithUnknown(q.unknown)
+	return q, nil
 }
 
 // document is the input as JSON decodes it, and the facts in it.
@@ -128,6 +139,7 @@ func (q *asked) forget(names, configured []string) error {
 	}
 	without, err := newAsked("input", text, q.unknown)
 	if err == nil {
+		without.guard = q.guard
 		*q = *without
 	}
 	return err
@@ -196,7 +208,11 @@ func askInput(a *app, id tier.LogID, offset tier.Offset, action tier.Action) (*a
 	for _, f := range live.UnknownFacts {
 		unknown = append(unknown, tier.UnknownFact{Name: f.Name, Why: f.Text})
 	}
-	return newAsked(id.String(), live.Input, unknown)
+	q, err := newAsked(id.String(), live.Input, unknown)
+	if err == nil {
+		q.guard = live.Guard
+	}
+	return q, err
 }
 
 // policyEvalCmd asks policies about one input.
@@ -209,8 +225,8 @@ type policyEvalCmd struct {
 // Help gives examples.
 func (c *policyEvalCmd) Help() string {
 	return `Says what the policies decide, which rules gave a reason, and of each other rule the
-expression at which it ended. The guard is not asked: what the policies let go it may still keep
-(tierd explain asks both).
+expression at which it ended. What the policies let go the guard may still keep: of a segment that
+is live its objections are shown too. A saved input does not say what the guard would.
 
 Exit code: 0 if there is an answer, 1 if the evaluation ended in an error, 2 if the policies or the
 input are wrong.
@@ -239,6 +255,8 @@ type evaluated struct {
 	// Unknown are the facts that should be in Input and are not known.
 	Unknown api.List[api.UnknownFact] `json:"unknown_facts"`
 	Trace   *string                   `json:"trace"`
+	// Guard is why the guard keeps the segment now; empty for a saved input.
+	Guard api.List[api.Reason] `json:"guard"`
 }
 
 // fired is a reason and the kind of rule that gave it.
@@ -283,7 +301,7 @@ func (c *policyEvalCmd) Run(a *app) error {
 func evaluate(ctx context.Context, set *rego.Set, q *asked, explain string) (*evaluated, error) {
 	e, failed := set.Evaluate(ctx, q.input)
 	out := &evaluated{Action: q.input.Action(), Verdict: api.Keep, Due: api.Time(e.Due),
-		Steps: e.Steps, Digest: set.Digest(), Input: q.text}
+		Steps: e.Steps, Digest: set.Digest(), Input: q.text, Guard: q.guard}
 	if e.Delete {
 		out.Verdict = api.Delete
 	}
@@ -325,6 +343,9 @@ func printEvaluated(p *page, now api.Time, e *evaluated, everything bool) {
 		due = ", until " + tier.Time(e.Due).String() + " (" + humanUntil(now, e.Due) + ")"
 	}
 	p.line("%s: %s%s", e.Action, e.Verdict, due)
+	for _, r := range e.Guard {
+		p.line("  the guard keeps it now: %s", humanReason(now, r))
+	}
 	if e.Error != nil {
 		p.alarm("! %s", *e.Error)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -51,13 +52,16 @@ func (c *policyTestCmd) Run(a *app) error {
 		}
 	}
 	r, err := suite.Run(a.ctx, s.modules, s.data, o)
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.show(a, r)
 	}
-	if err := c.show(a, r); err != nil {
-		return err
+	if err == nil {
+		err = c.judge(r)
 	}
-	return c.judge(r)
+	if c.Output == "github" {
+		err = errors.Join(err, writeGitHubError(a.stdout, err))
+	}
+	return err
 }
 
 // judge says why the run is no success.

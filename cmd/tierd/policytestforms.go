@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/policies/rego/suite"
 )
 
@@ -155,31 +157,59 @@ var (
 		",", "%2C")
 )
 
-// writeGitHub writes workflow commands, which annotate the lines of a change, and a summary.
+// annotateGitHub adds a workflow command, which annotates a line of a change, or the change as a
+// whole where file is "" and line 0.
+func annotateGitHub(p *page, level, file string, line int, title, text string) {
+	place := ""
+	if file != "" {
+		place = "file=" + githubProperty.Replace(file) + ","
+	}
+	if line > 0 {
+		place += fmt.Sprintf("line=%d,", line)
+	}
+	p.line("::%s %stitle=%s::%s", level, place, githubProperty.Replace(title),
+		githubMessage.Replace(strings.TrimRight(text, "\n")))
+}
+
+// writeGitHub writes what became of the tests, and a summary.
 func writeGitHub(w io.Writer, r *suite.Report, threshold float64) error {
 	var p page
-	annotate := func(level, file string, line int, title, text string) {
-		p.line("::%s file=%s,line=%d,title=%s::%s", level, githubProperty.Replace(file), line,
-			githubProperty.Replace(title), githubMessage.Replace(strings.TrimRight(text, "\n")))
-	}
 	for i := range r.Results {
 		t := &r.Results[i]
 		switch t.Outcome {
 		case suite.Fail, suite.Error:
-			annotate("error", t.File, t.Line, testName(t), details(t))
+			annotateGitHub(&p, "error", t.File, t.Line, testName(t), details(t))
 		case suite.Skip:
-			annotate("notice", t.File, t.Line, testName(t), "skipped")
+			annotateGitHub(&p, "notice", t.File, t.Line, testName(t), "skipped")
 		case suite.Pass:
 		}
 	}
 	if r.Coverage.Percent() < threshold {
 		for _, f := range r.Coverage.Files {
 			for _, l := range f.Missed {
-				annotate("warning", f.Path, l.First, "coverage", "no test reaches this")
+				annotateGitHub(&p, "warning", f.Path, l.First, "coverage", "no test reaches this")
 			}
 		}
 	}
 	p.line("%s", summary(r))
+	_, err := p.WriteTo(w)
+	return err
+}
+
+// writeGitHubError writes why a run is no success where no test says it: policies that do not load,
+// no test at all, a coverage below the threshold.
+func writeGitHubError(w io.Writer, why error) error {
+	var p page
+	var wrong rego.Errors
+	var failed *checkError
+	switch {
+	case errors.As(why, &wrong):
+		for _, e := range wrong {
+			annotateGitHub(&p, "error", e.Path, e.Line, "policy", e.Text)
+		}
+	case errors.As(why, &failed):
+		annotateGitHub(&p, "error", "", 0, "policy test", failed.Error())
+	}
 	_, err := p.WriteTo(w)
 	return err
 }

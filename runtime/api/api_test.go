@@ -141,7 +141,9 @@ func fullStatus() *api.Status {
 func fullPolicyInput() *api.PolicyInput {
 	return &api.PolicyInput{Log: "orders/0", Base: 100, Next: 220,
 		Input:        json.RawMessage(`{"action":"delete_local","now_ns":1800000000000000001}`),
-		UnknownFacts: []api.UnknownFact{{Name: "offsets", Text: "older than 10m: a & b <c>"}}}
+		UnknownFacts: []api.UnknownFact{{Name: "offsets", Text: "older than 10m: a & b <c>"}},
+		Guard: []api.Reason{api.ReasonOf(tier.Reason{Code: tier.CodeActiveSegment,
+			Text: "segment [100, 220): nothing follows it yet"}, false)}}
 }
 
 func fullRemoval() *api.Removal {

@@ -307,6 +307,8 @@ type PolicyInput struct {
 	Input json.RawMessage `json:"input"`
 	// UnknownFacts are the configured facts that are not in Input, because they are not known now.
 	UnknownFacts List[UnknownFact] `json:"unknown_facts"`
+	// Guard is why the guard keeps the segment now, whatever policies say; empty where it would not.
+	Guard List[Reason] `json:"guard"`
 }
 
 // UnknownFact is a fact that is not known now, and why.

@@ -11,7 +11,8 @@ import (
 )
 
 // PolicyInput implements api.Backend. The facts are gathered as for a deletion, so they are as true
-// now as those of one; nobody is asked. Without an action the local segment goes first.
+// now as those of one; of gate and policies the guard alone is asked. Without an action the local
+// segment goes first.
 func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset, action tier.Action,
 ) (*api.PolicyInput, error) {
 	list, view, err := d.segments(id)
@@ -44,6 +45,14 @@ func (d *Daemon) PolicyInput(ctx context.Context, id tier.LogID, o tier.Offset, 
 		Next: facts.Seg.Range.Next, Input: input}
 	for _, u := range facts.Unknown {
 		out.UnknownFacts = append(out.UnknownFacts, api.UnknownFact{Name: u.Name, Text: u.Why})
+	}
+	guard := gate.Guard(facts)
+	if facts.Action == tier.DeleteLocal && (!v.Remote || !v.First) && len(v.Reasons) > 0 {
+		// It would not even be proposed, and the engine says so in fewer words.
+		guard = v.Reasons
+	}
+	for _, r := range guard {
+		out.Guard = append(out.Guard, api.ReasonOf(r, false))
 	}
 	return out, nil
 }
