@@ -206,7 +206,7 @@ func (d *Daemon) openSources(c *config.Config) error {
 	d.pool = newPool(d.exec, c.Copy.Workers, deleters)
 	d.pool.timeout = func() time.Duration { return d.gen.Load().config.Copy.Timeout }
 	d.pool.post, d.pool.fatal = d.step, d.die
-	d.pool.begun, d.pool.ended = d.metrics.begun, d.result
+	d.pool.begun, d.pool.ended, d.pool.posted = d.metrics.begun, d.result, d.lookAgain
 	return nil
 }
 

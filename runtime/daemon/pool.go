@@ -28,6 +28,7 @@ type pool struct {
 	fatal   func(error)
 	begun   func(engine.Effect)
 	ended   func(engine.Effect, engine.Result, time.Duration)
+	posted  func(engine.Effect, engine.Result) // once the engine knows; may be nil
 
 	small, copies, deletes, selects chan struct{}
 	wg                              sync.WaitGroup
@@ -100,6 +101,9 @@ func (p *pool) answer(f engine.Effect, a answer, took time.Duration) {
 	}
 	p.ended(f, a.result, took)
 	p.post(engine.Finished{ID: f.EffectID(), Result: a.result})
+	if p.posted != nil {
+		p.posted(f, a.result)
+	}
 }
 
 // giveUp answers a call that did not come back. What it was doing is resolved by looking; whatever

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +43,7 @@ func (d *Daemon) removal(cause tier.MoveCause, tables []string, at tier.Time) (
 		t := api.LeftTable{Table: name}
 		newer := since[name]
 		var last tier.LogID
+		var line []byte
 		d.engine.EachCopy(name, func(id tier.LogID, r tier.Remote, local bool) {
 			if r.FinishedAt > at {
 				newer.Segments++
@@ -60,7 +60,8 @@ func (d *Daemon) removal(cause tier.MoveCause, tables []string, at tier.Time) (
 				t.OnlyRemote.Segments++
 				t.OnlyRemote.Bytes += r.Bytes
 			}
-			hashCopy(sum, id, &r)
+			line = appendCopy(line[:0], id, &r)
+			_, _ = sum.Write(line)
 		})
 		since[name] = newer
 		out.Tables = append(out.Tables, t)
@@ -70,9 +71,14 @@ func (d *Daemon) removal(cause tier.MoveCause, tables []string, at tier.Time) (
 	return out, since
 }
 
-func hashCopy(sum hash.Hash, id tier.LogID, r *tier.Remote) {
-	_, _ = fmt.Fprintf(sum, "%q %d %d %d %d %d\n", id.String(), r.Position, r.Epoch, r.Base, r.Next,
-		r.Bytes)
+// appendCopy writes the line of a copy. There may be a million of them while a reload waits.
+func appendCopy(line []byte, id tier.LogID, r *tier.Remote) []byte {
+	line = strconv.AppendQuote(line, id.String())
+	for _, n := range [...]int64{int64(r.Position), int64(r.Epoch), int64(r.Base), int64(r.Next),
+		r.Bytes} {
+		line = strconv.AppendInt(append(line, ' '), n, 10)
+	}
+	return append(line, '\n')
 }
 
 // digestTime is the moment for which a digest was made; false if it is none.

@@ -155,15 +155,30 @@ func (d *Daemon) scans(ctx context.Context, s *source) error {
 	}
 }
 
+// lookAgain asks for a rescan of all sources once a table has become DISABLING: no start moves
+// before somebody has looked since.
+func (d *Daemon) lookAgain(f engine.Effect, r engine.Result) {
+	change, ok := f.(engine.ChangeTier)
+	if _, done := r.(engine.Done); !ok || !done || change.State != tier.Disabling {
+		return
+	}
+	for _, s := range d.sources {
+		s.lookAgain()
+	}
+}
+
+// lookAgain asks for a rescan, whether or not one is asked for already.
+func (s *source) lookAgain() {
+	select {
+	case s.rescan <- struct{}{}:
+	default:
+	}
+}
+
 // watch asks for a rescan when files of the source change. Where the system has no watches left,
 // the interval alone serves.
 func (d *Daemon) watch(ctx context.Context, s *source) error {
-	err := s.watcher.Run(ctx, func(string) {
-		select {
-		case s.rescan <- struct{}{}:
-		default:
-		}
-	})
+	err := s.watcher.Run(ctx, func(string) { s.lookAgain() })
 	if err != nil && !errors.Is(err, context.Canceled) {
 		d.log.Warn("watching ended; the source is scanned at each interval", "source", s.Name,
 			"err", err)
