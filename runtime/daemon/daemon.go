@@ -371,7 +371,7 @@ func (d *Daemon) executor() *exec.Executor {
 		byName[s.Name] = s.dir
 	}
 	return exec.New(exec.Config{
-		Ledger: d.ledger, Store: d.store, Audit: d.audit,
+		Ledger: d.ledger, Store: d.store, Audit: d.audit, Removing: make(chan struct{}, removals),
 		Source:     func(name string) exec.Source { return byName[name] },
 		Generation: func() *exec.Generation { return d.gen.Load().exec },
 		Now:        d.now,

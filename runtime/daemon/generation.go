@@ -22,8 +22,13 @@ const (
 // deleters is how many logs may be deleting at one time, each of another table.
 const deleters = 4
 
-// removers is how many logs may be removing remote objects at one time.
-const removers = 16
+// removers is how many logs may be removing remote objects at one time, and removals how many of
+// them may be with the store. The others announce what they will remove, or write down that they
+// did: that takes the local disk's time, and must not be the store's.
+const (
+	removers = 64
+	removals = 16
+)
 
 // generation is everything that takes effect together: configuration, policies and their data.
 type generation struct {

@@ -30,13 +30,14 @@ type pool struct {
 	ended   func(engine.Effect, engine.Result, time.Duration)
 	posted  func(engine.Effect, engine.Result) // once the engine knows; may be nil
 
-	small, copies, deletes, selects chan struct{}
-	wg                              sync.WaitGroup
+	small, copies, deletes, removes, selects chan struct{}
+	wg                                       sync.WaitGroup
 }
 
 func newPool(x *exec.Executor, copies, deletes int) *pool {
 	return &pool{x: x, small: make(chan struct{}, smallSlots), selects: make(chan struct{}, 1),
-		copies: make(chan struct{}, copies), deletes: make(chan struct{}, deletes)}
+		copies: make(chan struct{}, copies), deletes: make(chan struct{}, deletes),
+		removes: make(chan struct{}, removers)}
 }
 
 // run starts the effect and returns at once. Its result is posted, unless ctx ends first.
@@ -58,6 +59,8 @@ func (p *pool) slots(f engine.Effect) chan struct{} {
 		return p.copies
 	case engine.Delete:
 		return p.deletes
+	case engine.Remove:
+		return p.removes
 	case engine.Select:
 		return p.selects
 	default:

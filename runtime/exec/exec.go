@@ -28,6 +28,9 @@ type Config struct {
 	// somebody suspects so and nobody has looked yet; else yes. A copy is proved by yes alone. It must
 	// not block.
 	Sound func(log tier.LogID, pos tier.Position) (tier.Truth, string)
+	// Removing has a place for each removal of a copy that may be with the store at one time. Nil
+	// bounds nothing.
+	Removing chan struct{}
 	// Trouble is told of what is worth a log line and changes no result. It may be nil.
 	Trouble func(tier.Problem)
 }

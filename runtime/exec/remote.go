@@ -327,6 +327,25 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 	return done, nil
 }
 
+// enter waits for a place in the store, and looks whether somebody has pulled the brake meanwhile.
+// leave gives the place back.
+func (x *Executor) enter(ctx context.Context, g *Generation) (leave func(), err error) {
+	leave = func() {}
+	if places := x.c.Removing; places != nil {
+		select {
+		case places <- struct{}{}:
+			leave = func() { <-places }
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", errGivenUp, ctx.Err())
+		}
+	}
+	if why := g.Paused(); why != nil {
+		leave()
+		return nil, fmt.Errorf("%w: %s", errGivenUp, why.Text)
+	}
+	return leave, nil
+}
+
 // cutOff tells of a copy that a clip left nothing of it, durably and in the manifest: so nothing
 // names its objects that counts.
 func cutOff(facts *gate.Facts, s *tier.LogState, c *tier.Copy) {
@@ -373,6 +392,11 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 		d.SHA256 = cp.Content.Files[0].SHA256
 	}
 	return x.deleteObjects(ctx, g, facts, v, d, func(ctx context.Context) error {
+		leave, err := x.enter(ctx, g)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		if err := x.c.Store.DeleteFiles(ctx, permit, facts.Target(), keys); err != nil {
 			return err
 		}
@@ -424,10 +448,16 @@ func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate
 	if failed != nil {
 		outcome.Result, outcome.Text = tier.OutcomeUnknown, failed.Error()
 	}
+	if errors.Is(failed, errGivenUp) {
+		outcome.Result = tier.OutcomeKept
+	}
 	if err := x.c.Audit.Conclude(ctx, seq, outcome); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if failed != nil {
+	switch {
+	case errors.Is(failed, errGivenUp):
+		return stays(tier.CodeRetry, failed)
+	case failed != nil:
 		return stays(tier.CodeStoreError, failed)
 	}
 	return nil, nil

@@ -1,0 +1,85 @@
+package exec
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// expiredRig has one copy that has left its log, and whose grace is over.
+func expiredRig(t *testing.T) (*rig, engine.Remove) {
+	t.Helper()
+	r := newRig(t)
+	r.roll(2)
+	r.opened()
+	pos := r.copied(0)
+	want[engine.Moved](r, r.do(engine.MoveStart{ID: 4, Log: orders, Start: 10,
+		Cause: tier.MoveExpired}))
+	r.now += tier.Time(r.grace)
+	return r, engine.Remove{ID: 5, Log: orders, Action: tier.DeleteRemote,
+		Copies: []engine.RemoteCandidate{{Remote: tier.Remote{
+			Range: tier.Range{Base: 0, Next: 10}, Position: pos, Epoch: 1}}}}
+}
+
+// stayed expects that the one copy stayed, and that the audit log says so.
+func (r *rig) stayed(res engine.Result) {
+	r.t.Helper()
+	done := want[engine.Removed](r, res)
+	if len(done.Positions) > 0 || len(done.Kept) != 1 || done.Kept[0].Denied {
+		r.t.Errorf("%+v, want the copy kept, and not by a policy", done)
+	}
+	if n := len(r.audit.outcomes); n != 1 || r.audit.outcomes[0].Result != tier.OutcomeKept {
+		r.t.Errorf("concluded as %+v, want kept", r.audit.outcomes)
+	}
+	if open := r.audit.OpenIntents(); len(open) > 0 {
+		r.t.Errorf("announced without an outcome: %+v", open)
+	}
+}
+
+// TestWhatWaitsForTheStoreCanBeStopped: a removal that was announced and waits for its place among
+// those with the store is stopped by a pause, and by whoever gives it up; nothing is gone then.
+func TestWhatWaitsForTheStoreCanBeStopped(t *testing.T) {
+	t.Parallel()
+	t.Run("paused", func(t *testing.T) {
+		t.Parallel()
+		r, f := expiredRig(t)
+		before := len(r.keys.Keys())
+		r.audit.intend = func() error {
+			r.paused = &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
+			return nil
+		}
+		r.stayed(r.do(f))
+		if n := len(r.keys.Keys()); n != before {
+			t.Errorf("%d objects in the store, want %d", n, before)
+		}
+		r.paused, r.audit.intend = nil, nil
+		if done := want[engine.Removed](r, r.do(f)); len(done.Positions) != 1 {
+			t.Errorf("without the pause: %+v", done)
+		}
+	})
+	t.Run("given up", func(t *testing.T) {
+		t.Parallel()
+		r, f := expiredRig(t)
+		r.x.c.Removing = make(chan struct{}, 1)
+		r.x.c.Removing <- struct{}{}
+		before := len(r.keys.Keys())
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		res, err := r.x.Do(ctx, f)
+		r.must(err)
+		r.stayed(res)
+		if n := len(r.keys.Keys()); n != before {
+			t.Errorf("%d objects in the store, want %d", n, before)
+		}
+		<-r.x.c.Removing
+		if done := want[engine.Removed](r, r.do(f)); len(done.Positions) != 1 {
+			t.Errorf("with a place: %+v", done)
+		}
+		if n := len(r.x.c.Removing); n != 0 {
+			t.Errorf("%d places are taken after all, want none", n)
+		}
+	})
+}
