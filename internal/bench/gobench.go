@@ -47,6 +47,9 @@ var units = map[string]struct {
 	"start-s":   {seconds, 1},
 	"records/s": {perSecond, 1},
 
+	"removals/s":  {perSecond, 1},
+	"deletions/s": {perSecond, 1},
+
 	"records/commit": {number, 1},
 	"questions/log":  {number, 1},
 	"bytes/segment":  {octets, 1},

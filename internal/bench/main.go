@@ -43,6 +43,7 @@ func groups() []group {
 		all = append(all, group{"restore-" + s.name, s.restoreRows})
 	}
 	all = append(all, group{"memory", memoryRows}, group{"endpoint", endpointRows})
+	all = append(all, group{"grown", grownRows}, group{"disable", disableRows})
 	for _, s := range subjects {
 		all = append(all, group{s.name, s.rows})
 	}
