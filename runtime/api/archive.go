@@ -43,7 +43,9 @@ type File struct {
 	Name   string
 	Size   int64 // bytes
 	SHA256 tier.SHA256
-	io.ReaderAt
+	// Where the bytes turn out not to be those of SHA256, Read ends in an error before the last of
+	// them.
+	io.ReadSeeker
 	io.Closer
 }
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,7 +68,7 @@ func (s *shelf) File(_ context.Context, log tier.LogID, base tier.Offset, name s
 	*api.File, error) {
 	s.asked = append(s.asked, fmt.Sprintf("file %s %d %q", log, base, name))
 	return &api.File{Name: "0.log", Size: int64(len(shelved)), SHA256: tier.SHA256{0xab},
-		ReaderAt: strings.NewReader(shelved), Closer: io.NopCloser(nil)}, s.err
+		ReadSeeker: strings.NewReader(shelved), Closer: io.NopCloser(nil)}, s.err
 }
 
 func TestArchivePaths(t *testing.T) {
@@ -234,5 +235,44 @@ func TestReadersShareAMemory(t *testing.T) {
 	<-s.began
 	if code := <-codes; code != http.StatusOK {
 		t.Errorf("afterwards: %d", code)
+	}
+}
+
+// rotten is a file whose bytes turn out to be others than were copied.
+type rotten struct{ *strings.Reader }
+
+func (r rotten) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.Len() == 0 {
+		return 0, tier.ErrDamaged
+	}
+	return n, err
+}
+
+func (rotten) Close() error { return nil }
+
+// badShelf has one.
+type badShelf struct{ shelf }
+
+func (*badShelf) File(context.Context, tier.LogID, tier.Offset, string) (*api.File, error) {
+	f := rotten{strings.NewReader(strings.Repeat(shelved, 10_000))}
+	return &api.File{Name: "0.log", Size: f.Size(), ReadSeeker: f, Closer: f}, nil
+}
+
+// TestADamagedFileDoesNotEndWell: whoever gets all of a file has the right one.
+func TestADamagedFileDoesNotEndWell(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(api.Handler(&badShelf{}, http.NotFoundHandler()))
+	defer s.Close()
+	resp, err := http.Get(s.URL + "/api/v1/logs/orders/0/segment?base=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(resp.Body)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%d bytes, %v: want an answer that is cut", len(got), err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
 	}
 }

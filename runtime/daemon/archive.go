@@ -123,7 +123,7 @@ func (d *Daemon) File(ctx context.Context, id tier.LogID, base tier.Offset, name
 	if err != nil {
 		return nil, readError(err)
 	}
-	return &api.File{Name: f.Name, Size: f.Size, SHA256: f.SHA256, ReaderAt: f,
+	return &api.File{Name: f.Name, Size: f.Size, SHA256: f.SHA256, ReadSeeker: f,
 		Closer: io.NopCloser(nil)}, nil
 }
 
