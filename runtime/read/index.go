@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -20,6 +21,7 @@ type remoteCopy struct {
 	epoch      tier.TierEpoch
 	maxTime    tier.Time
 	lineage    []tier.EpochStart
+	aborts     bool // it has a .txnindex
 }
 
 // span is a range of offsets with the copy that they are read from.
@@ -95,7 +97,10 @@ func (x *remoteIndex) learn(ledger Ledger, v *view) error {
 		for _, f := range facts {
 			if f.Add != nil {
 				x.copies[f.Position] = remoteCopy{Range: f.Add.Content.Range, position: f.Position,
-					epoch: f.Add.Epoch, maxTime: f.Add.Content.MaxTime, lineage: f.Add.Content.Lineage}
+					epoch: f.Add.Epoch, maxTime: f.Add.Content.MaxTime, lineage: f.Add.Content.Lineage,
+					aborts: slices.ContainsFunc(f.Add.Content.Files, func(s tier.SourceFile) bool {
+						return strings.HasSuffix(s.Name, extTxnIndex)
+					})}
 			}
 		}
 	}
@@ -183,9 +188,13 @@ func counts(v *view, c *remoteCopy) bool {
 
 // from returns the first span that ends above the offset.
 func from(spans []span, o tier.Offset) (span, bool) {
-	i := sort.Search(len(spans), func(i int) bool { return spans[i].Next > o })
+	i := firstAbove(spans, o)
 	if i == len(spans) {
 		return span{}, false
 	}
 	return spans[i], true
+}
+
+func firstAbove(spans []span, o tier.Offset) int {
+	return sort.Search(len(spans), func(i int) bool { return spans[i].Next > o })
 }

@@ -2,6 +2,7 @@ package read
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"testing"
 
@@ -200,6 +201,50 @@ func compareEpochs(t *testing.T, w *world, p *partition, tiers string) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s %s: epochs: %s", p.Dir, tiers, diff)
+	}
+}
+
+// countedLedger and countedLocal count what is looked up, and what is opened.
+type countedLedger struct {
+	Ledger
+	facts int
+}
+
+func (c *countedLedger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error) {
+	c.facts++
+	return c.Ledger.Facts(id, from, to)
+}
+
+type countedLocal struct {
+	Local
+	opened int
+}
+
+func (c *countedLocal) Open(ctx context.Context, id tier.LogID, name string) (File, error) {
+	c.opened++
+	return c.Local.Open(ctx, id, name)
+}
+
+// TestWithoutAbortsNothingIsOpened: every read of read_committed asks for aborted transactions, and
+// most logs have none: what is behind the range costs nothing then, however long the log is.
+func TestWithoutAbortsNothingIsOpened(t *testing.T) {
+	t.Parallel()
+	w := kafkaWorld(t, "v4", orders, epochs)
+	w.drop(orders, len(w.archive(orders)))
+	w.scan()
+	ledger, local := &countedLedger{Ledger: w.ledger}, &countedLocal{Local: w}
+	w.reader.c.Ledger, w.reader.c.Local = ledger, local
+	for _, id := range []tier.LogID{orders, epochs} { // one in the store, one on disk
+		for range 2 {
+			ledger.facts, local.opened = 0, 0
+			if list, err := w.reader.Aborted(t.Context(), id, 0, 10); err != nil || len(list) > 0 {
+				t.Errorf("%s: %v %v", id, list, err)
+			}
+		}
+		// What is being written is opened each time: a transaction may be aborted at any moment.
+		if ledger.facts > 0 || local.opened > 3 {
+			t.Errorf("%s: %d looks into the ledger, %d files opened", id, ledger.facts, local.opened)
+		}
 	}
 }
 

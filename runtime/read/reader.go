@@ -106,6 +106,7 @@ type Reader struct {
 	ahead chan ahead
 
 	stables stables
+	quiet   quiet
 
 	mu      sync.Mutex
 	indexes map[tier.LogID]*remoteIndex

@@ -1,12 +1,10 @@
 package read
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
-	"slices"
 	"sort"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
@@ -32,32 +30,35 @@ func (r *Reader) ForTime(ctx context.Context, id tier.LogID, timestamp int64) (o
 	return o, at, found, err
 }
 
-// each calls fn for the places of the log's offsets from o on, ascending, until it returns false. A
-// local segment that is gone by then is looked for in the other tier.
+// each calls fn for the places of the log's offsets from o on, ascending, until it returns false.
 func (r *Reader) each(ctx context.Context, v *view, o tier.Offset,
-	fn func(place) (bool, error)) error {
-	for o < v.end {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p, ok, err := r.place(v, o, true, false)
-		if err != nil || !ok {
-			return err
-		}
-		more, err := fn(p)
-		if err != nil && p.local && elsewhere(err) {
-			other, ok, errPlace := r.place(v, o, false, true)
-			if errPlace == nil && ok && other.Base <= max(o, p.Base) {
-				p = other
-				more, err = fn(p)
-			}
-		}
-		if err != nil || !more {
-			return err
-		}
-		o = max(p.Next, o+1)
+	fn func(place) (bool, error)) (err error) {
+	for more := true; more && err == nil && o < v.end; {
+		o, more, err = r.step(ctx, v, o, fn)
 	}
-	return nil
+	return err
+}
+
+// step calls fn for the place of the offset o, or the next one, and returns the offset behind it. A
+// local segment that is gone by then is looked for in the other tier.
+func (r *Reader) step(ctx context.Context, v *view, o tier.Offset, fn func(place) (bool, error)) (
+	next tier.Offset, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return o, false, err
+	}
+	p, ok, err := r.place(v, o, true, false)
+	if err != nil || !ok {
+		return o, false, err
+	}
+	more, err = fn(p)
+	if err != nil && p.local && elsewhere(err) {
+		other, ok, errPlace := r.place(v, o, false, true)
+		if errPlace == nil && ok && other.Base <= max(o, p.Base) {
+			p = other
+			more, err = fn(p)
+		}
+	}
+	return max(p.Next, o+1), more, err
 }
 
 // latest is the largest timestamp of the place, where a copy of it tells.
@@ -216,78 +217,6 @@ func (r *Reader) Epochs(ctx context.Context, id tier.LogID) ([]tier.EpochStart, 
 		if e.Start >= copied || len(out) == 0 {
 			add(e.Epoch, e.Start)
 		}
-	}
-	return out, nil
-}
-
-// Aborted returns the aborted transactions that have records in [from, to) or around it, as the
-// segments' .txnindex files tell, ascending by their last offset: what a client of read_committed
-// needs to leave them out.
-func (r *Reader) Aborted(ctx context.Context, id tier.LogID, from, to tier.Offset) (
-	[]AbortedTxn, error) {
-	v, err := r.view(id)
-	if err != nil || v.layout != tier.LayoutKafka || from >= to {
-		return nil, err
-	}
-	var out []AbortedTxn
-	err = r.each(ctx, &v, max(from, v.start), func(p place) (bool, error) {
-		list, err := r.abortedIn(ctx, &v, p)
-		for _, t := range list {
-			if t.Last >= from && t.First < to {
-				out = append(out, t)
-			}
-			if t.LastStable >= to {
-				return false, err // every later one began above
-			}
-		}
-		return true, err
-	})
-	slices.SortStableFunc(out, func(a, b AbortedTxn) int { return cmp.Compare(a.Last, b.Last) })
-	return slices.Compact(out), err
-}
-
-// AbortedTxn is an aborted transaction. All offsets are inclusive but LastStable, below which every
-// transaction had ended when this one did.
-type AbortedTxn struct {
-	ProducerID  int64
-	First, Last tier.Offset
-	LastStable  tier.Offset
-}
-
-// abortedIn reads the .txnindex of the place. One that the store lost cannot be made up for by
-// looking at less: without it, aborted records would pass for committed ones.
-func (r *Reader) abortedIn(ctx context.Context, v *view, p place) (out []AbortedTxn, err error) {
-	f, err := r.openPlace(ctx, v, p)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
-	var data []byte
-	if f.file == nil {
-		d, ok := f.digest(extTxnIndex)
-		if !ok {
-			return nil, nil
-		}
-		if data, err = f.r.c.Cache.whole(ctx, f.object.key, d); err != nil {
-			f.suspect(err)
-			return nil, err
-		}
-	} else if data, err = f.readSibling(extTxnIndex); err != nil {
-		return nil, err
-	} else if data == nil {
-		// There was none, or all of the segment is going just now.
-		again, err := r.c.Local.Open(ctx, v.id, f.name)
-		if err != nil {
-			return nil, err
-		}
-		return nil, again.Close()
-	}
-	for ; len(data) >= txnIndexEntryBytes; data = data[txnIndexEntryBytes:] {
-		n := func(at int) int64 { return int64(binary.BigEndian.Uint64(data[at:])) }
-		if version := binary.BigEndian.Uint16(data); version != 0 {
-			return nil, f.named(tier.ErrNewer)
-		}
-		out = append(out, AbortedTxn{n(2), tier.Offset(n(10)), tier.Offset(n(18)), tier.Offset(n(26))})
 	}
 	return out, nil
 }
