@@ -13,7 +13,8 @@ import (
 // HeaderMax is the size of the longest header, in bytes.
 const HeaderMax = headerV2
 
-// Sizes in bytes: of what all magics share, of each magic's header, and of its smallest batch.
+// Sizes in bytes: of what all of Kafka's magics share, of each magic's header, and of its smallest
+// batch.
 const (
 	prefix   = 17
 	overhead = 12 // bytes of a batch that its length does not count
@@ -65,6 +66,7 @@ var codecNames = [...]string{"none", "gzip", "snappy", "lz4", "zstd"}
 
 // Batch is what the header of one record batch says.
 type Batch struct {
+	Format   Format
 	Position int64 // of its first byte in the file
 	Size     int64 // bytes, with the header
 	Magic    int8
@@ -72,73 +74,38 @@ type Batch struct {
 	// Base and Last are the offsets that the batch stands for, both inclusive. For a wrapper of
 	// magic 0 or 1 the base is not known, and Base is Last; see Wrapper.
 	Base, Last tier.Offset
-	// Epoch is the leader epoch that wrote the batch; NoLeaderEpoch in magic 0 and 1.
+	// Epoch is the leader epoch that wrote the batch; NoLeaderEpoch in magic 0 and 1 of both formats.
 	Epoch tier.LeaderEpoch
 	// MaxTimestamp is in milliseconds since the Unix epoch; NoTimestamp or another negative number
 	// where there is none.
 	MaxTimestamp  int64
-	ProducerID    int64 // -1 where there is none
+	ProducerID    int64 // -1 where there is none; of Fluss, the writer id
 	Records       int32 // 1 for a single message; -1 for a wrapper, whose count is not known
 	Codec         Codec
 	AppendTime    bool // MaxTimestamp is the broker's, not the producer's
 	Transactional bool
 	Control       bool // a transaction marker
 	DeleteHorizon bool // the base timestamp is the delete horizon of a compacted log
+	// AppendOnly: the records append. Of Fluss alone, where those of a changelog are changes.
+	AppendOnly bool
 }
 
 // Wrapper reports whether the batch is a compressed message of magic 0 or 1, of which only the
 // last offset is known.
-func (b *Batch) Wrapper() bool { return b.Magic < 2 && b.Codec != None }
+func (b *Batch) Wrapper() bool { return b.Format == Kafka && b.Magic < 2 && b.Codec != None }
 
 // Next is one past the last offset of the batch.
 func (b *Batch) Next() tier.Offset { return b.Last + 1 }
 
-// headerSize returns the number of header bytes of the magic; 0 for one that does not exist.
-func headerSize(magic int8) int {
-	switch magic {
-	case 0:
-		return headerV0
-	case 1:
-		return headerV1
-	case 2:
-		return headerV2
-	default:
-		return 0
-	}
-}
+// Parse is Format.Parse of Kafka.
+func Parse(p []byte, pos, room int64) (Batch, error) { return Kafka.Parse(p, pos, room) }
 
-// Parse reads the header of the batch that begins with p, at the byte position pos of a file that
-// has room more bytes from there on. p must hold the header, or all of room where that is less;
-// HeaderMax bytes always do. It returns ErrTorn if the batch does not end within room, and wraps
-// tier.ErrDamaged if the header contradicts itself. The checksum is not looked at.
-func Parse(p []byte, pos, room int64) (Batch, error) {
-	if len(p) < prefix {
-		return Batch{}, torn(pos, room)
+// parseKafka reads what is particular to the magics of Kafka. p holds the header.
+func (b *Batch) parseKafka(p []byte) error {
+	if b.Magic == 2 {
+		return b.parseV2(p)
 	}
-	magic := int8(p[16])
-	size := headerSize(magic)
-	base, length := int64(binary.BigEndian.Uint64(p)), int32(binary.BigEndian.Uint32(p[8:]))
-	b := Batch{Position: pos, Size: overhead + int64(length), Magic: magic,
-		Base: tier.Offset(base), Last: tier.Offset(base)}
-	if size == 0 {
-		return b, damaged(&b, "magic %d, where 0, 1 or 2 is known", magic)
-	}
-	if len(p) < size {
-		return b, torn(pos, room)
-	}
-	if base < 0 || base == math.MaxInt64 {
-		return b, damaged(&b, "no such offset")
-	}
-	var err error
-	if magic == 2 {
-		err = b.parseV2(p)
-	} else {
-		err = b.parseV01(p)
-	}
-	if err == nil && b.Size > room {
-		err = tornBatch(&b, "it has %d bytes, and %d are left", b.Size, room)
-	}
-	return b, err
+	return b.parseV01(p)
 }
 
 func (b *Batch) parseV2(p []byte) error {
@@ -158,9 +125,16 @@ func (b *Batch) parseV2(p []byte) error {
 	b.Transactional = attributes&bitTransactional != 0
 	b.Control = attributes&bitControl != 0
 	b.DeleteHorizon = attributes&bitDeletesHorizon != 0
-	switch {
-	case b.Epoch < tier.NoLeaderEpoch:
+	if b.Epoch < tier.NoLeaderEpoch {
 		return damaged(b, "leader epoch %d", b.Epoch)
+	}
+	return b.spanning(delta)
+}
+
+// spanning sets the last offset, which is delta behind the first, and checks the number of records
+// against it.
+func (b *Batch) spanning(delta int32) error {
+	switch {
 	case delta < 0:
 		return damaged(b, "last offset delta %d", delta)
 	case int64(b.Base) > math.MaxInt64-1-int64(delta):
@@ -198,6 +172,9 @@ func (b *Batch) parseV01(p []byte) error {
 // checksum returns the table that the batch's checksum is made with, and the first byte that it
 // covers.
 func (b *Batch) checksum() (table *crc32.Table, from int) {
+	if b.Format == Fluss {
+		return castagnoli, flussChecked(b.Magic)
+	}
 	if b.Magic == 2 {
 		return castagnoli, 21
 	}
@@ -207,19 +184,8 @@ func (b *Batch) checksum() (table *crc32.Table, from int) {
 // castagnoli never changes; making it once lets the hardware instruction be used.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Next reads the header at pos of a log file that has size bytes. It returns io.EOF at its end,
-// and what Parse returns. The checksum is not looked at.
-func Next(r io.ReaderAt, pos, size int64) (Batch, error) {
-	if pos >= size {
-		return Batch{}, io.EOF
-	}
-	var head [HeaderMax]byte
-	n, err := r.ReadAt(head[:min(HeaderMax, size-pos)], pos)
-	if err != nil && err != io.EOF {
-		return Batch{}, err
-	}
-	return Parse(head[:n], pos, size-pos)
-}
+// Next is Format.Next of Kafka.
+func Next(r io.ReaderAt, pos, size int64) (Batch, error) { return Kafka.Next(r, pos, size) }
 
 // torn says that the bytes from pos on are too few even for a header.
 func torn(pos, room int64) error {

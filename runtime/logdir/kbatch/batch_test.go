@@ -18,9 +18,11 @@ import (
 type spec = kbatchtest.Spec
 
 // walk feeds data in pieces of n bytes and returns what was visited.
-func walk(data []byte, n int) ([]kbatch.Batch, error) {
+func walk(data []byte, n int) ([]kbatch.Batch, error) { return walkAs(kbatch.Kafka, data, n) }
+
+func walkAs(f kbatch.Format, data []byte, n int) ([]kbatch.Batch, error) {
 	var seen []kbatch.Batch
-	w := kbatch.NewWalker(int64(len(data)), func(b kbatch.Batch) error {
+	w := f.NewWalker(int64(len(data)), func(b kbatch.Batch) error {
 		seen = append(seen, b)
 		return nil
 	})

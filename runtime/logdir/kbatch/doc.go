@@ -1,7 +1,10 @@
-// Package kbatch decodes the record batches of Kafka's log files, of every magic there ever was.
+// Package kbatch decodes the record batches of Kafka's log files, of every magic there ever was, and
+// those of Fluss, which descend from them.
 //
 // It reads headers and checks checksums; records are never decoded and nothing is decompressed.
 // Memory is constant: no length that a file claims is ever allocated.
+//
+// # Kafka
 //
 // All integers are big-endian. A log file is batches one after the other; the first 17 bytes have
 // the same meaning in all of them (source: the Apache Kafka protocol guide, "Record Batch" and
@@ -35,4 +38,30 @@
 // A message with a codec is a wrapper: its value holds compressed messages. The offset of a wrapper
 // is that of its last inner message in both magics; that of the first is not known without
 // decompressing.
+//
+// # Fluss
+//
+// All integers are little-endian. The CRC-32C covers everything from the schema id to the end: base
+// offset, magic, commit timestamp and leader epoch lie outside it, since the server writes them. The
+// size of the whole batch is 12 + length, the last offset is the base plus its delta, and a batch of
+// a changelog can have no record (source: LogRecordBatchFormat of Apache Fluss, August 2026):
+//
+//	                        magic 0    1    2
+//	base offset         i64       0    0    0
+//	length              i32       8    8    8
+//	magic               i8       12   12   12
+//	commit timestamp    i64      13   13   13    milliseconds
+//	leader epoch        i32       -    -   21
+//	crc                 u32      21   21   25
+//	schema id           i16      25   25   29
+//	attributes          i8       27   27   31    bit 0: the records append, and are no changes
+//	last offset delta   i32      28   28   32
+//	writer id           i64      32   32   36    -1: none
+//	batch sequence      i32      40   40   44
+//	record count        i32      44   44   48
+//	statistics length   i32       -   48   52
+//	statistics, records          48   52   56
+//
+// The releases up to 0.9 know another magic 1, with a leader epoch and without statistics. None of
+// them writes it, and such a batch fails its checksum here.
 package kbatch

@@ -9,9 +9,10 @@ import (
 // Walker decodes and checks the batches of a log file whose bytes stream through Write, in order
 // and in pieces of any size. It keeps one header, whatever the size of the batches.
 type Walker struct {
-	visit func(Batch) error
-	size  int64 // of the whole file
-	pos   int64 // of the next byte that Write takes
+	format Format
+	visit  func(Batch) error
+	size   int64 // of the whole file
+	pos    int64 // of the next byte that Write takes
 
 	head  [HeaderMax]byte
 	have  int // bytes in head
@@ -22,10 +23,13 @@ type Walker struct {
 	err   error // the first error; nothing is taken after it
 }
 
+// NewWalker is Format.NewWalker of Kafka.
+func NewWalker(size int64, visit func(Batch) error) *Walker { return Kafka.NewWalker(size, visit) }
+
 // NewWalker returns a walker for a file of size bytes. It calls visit for each batch once all its
 // bytes were seen and its checksum is right; an error of visit ends the walk.
-func NewWalker(size int64, visit func(Batch) error) *Walker {
-	return &Walker{visit: visit, size: size}
+func (f Format) NewWalker(size int64, visit func(Batch) error) *Walker {
+	return &Walker{format: f, visit: visit, size: size}
 }
 
 // Write takes the next bytes of the file. An error wraps tier.ErrDamaged, or is that of visit; it
@@ -48,20 +52,21 @@ func (w *Walker) Write(p []byte) (int, error) {
 // takeHead collects the header of the next batch. It takes just the header's bytes: what magic 0
 // needs may be less than what is left of the file.
 func (w *Walker) takeHead(p []byte) int {
+	prefix := w.format.prefix()
 	need := prefix
 	if w.have >= prefix {
-		need = headerSize(int8(w.head[16]))
+		need = w.format.headerSize(int8(w.head[prefix-1]))
 	}
 	n := copy(w.head[w.have:need], p)
 	w.have += n
 	if w.have < need {
 		return n
 	}
-	if need == prefix && headerSize(int8(w.head[16])) > 0 {
+	if need == prefix && w.format.headerSize(int8(w.head[prefix-1])) > 0 {
 		return n // the rest of the header is still to come
 	}
 	start := w.pos + int64(n) - int64(w.have)
-	w.batch, w.err = Parse(w.head[:w.have], start, w.size-start)
+	w.batch, w.err = w.format.Parse(w.head[:w.have], start, w.size-start)
 	if w.err != nil {
 		return n
 	}

@@ -1,4 +1,4 @@
-// Package kbatchtest builds the bytes of Kafka record batches, for tests. What it writes as
+// Package kbatchtest builds the bytes of record batches of Kafka and Fluss, for tests. What it writes as
 // records is filler: no reader of headers looks at it.
 package kbatchtest
 
@@ -23,6 +23,8 @@ type Spec struct {
 	DeleteHorizon bool
 	Empty         bool // no records, as compaction leaves it
 	Body          int  // bytes of filler after the header
+	Changes       bool // Fluss: of a changelog
+	Statistics    int  // Fluss: bytes of filler between header and body
 }
 
 // V2 appends a batch of magic 2 to dst.
