@@ -94,6 +94,7 @@ type SafetyFacts struct {
 	ClockTolerance tier.Time // nanoseconds
 	DropWay        tier.LocalDelete
 	OwnsSource     tier.Truth // tierd holds the source's lock, where the layout has one
+	Changelog      bool       // the source's own program recovers from the log, or may
 	Owner          OwnerFacts // where the program that owns the source is to delete
 }
 
@@ -246,6 +247,10 @@ func (o *objections) local(f *Facts) {
 	}
 	if !records && s.OwnsSource != tier.Yes {
 		o.add(tier.CodeSourceInUse, "tierd does not hold the lock of the source's directory")
+	}
+	if s.Changelog {
+		o.add(tier.CodeLocalDelete, "a tablet server recovers a table with a primary key from the log, "+
+			"or may: it is copied, and stays")
 	}
 	o.brake(f)
 }

@@ -194,6 +194,7 @@ func TestGuardObjectsToFacts(t *testing.T) {
 		}},
 		{"brake, segments", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Window.Segments++ }},
 		{"brake, bytes", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Window.Bytes++ }},
+		{"changelog", tier.CodeLocalDelete, func(f *gate.Facts) { f.Safety.Changelog = true }},
 		{"no brake", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Brake = tier.Brake{} }},
 		{"no action", tier.CodeTierState, func(f *gate.Facts) { f.Action = "" }},
 	} {

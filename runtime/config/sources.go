@@ -101,12 +101,7 @@ func sourceName(n *yaml.Node) (string, error) {
 }
 
 // layout reads a layout.
-func layout(n *yaml.Node) (tier.Layout, error) {
-	if n.Kind == yaml.ScalarNode && n.Value == string(tier.LayoutFluss) {
-		return "", &hinted{"fluss is not available in this version", "use kafka or plain"}
-	}
-	return oneOf(tier.LayoutKafka, tier.LayoutPlain)(n)
-}
+var layout = oneOf(tier.LayoutKafka, tier.LayoutFluss, tier.LayoutPlain)
 
 // localDelete reads a way to delete local segments.
 var localDelete = oneOf(tier.LocalDeleteNever, tier.LocalDeleteUnlink, tier.LocalDeleteRecords)

@@ -66,7 +66,7 @@ func (d *Daemon) offsetOf(ctx context.Context, id tier.LogID, from api.Place) (t
 	case from.Timestamp == nil:
 		return start, nil
 	}
-	if layout, _ := d.reader.Layout(id); layout != tier.LayoutKafka {
+	if layout, _ := d.reader.Layout(id); layout == tier.LayoutPlain {
 		return 0, api.Errorf(api.CodeInvalid, "log %s: a %s log has no timestamps that tierd knows",
 			id, layout)
 	}

@@ -47,8 +47,11 @@ func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source
 		}
 		cfg.Pattern = re
 	}
-	if c.Layout == tier.LayoutKafka && c.LocalDelete == tier.LocalDeleteUnlink {
+	switch unlink := c.LocalDelete == tier.LocalDeleteUnlink; {
+	case unlink && c.Layout == tier.LayoutKafka:
 		cfg.Lock = logdir.NewFileLock(c.Path)
+	case unlink && c.Layout == tier.LayoutFluss:
+		cfg.Lock = logdir.NewTabletLock(c.Path)
 	}
 	var err error
 	if c.Kafka.Bootstrap != "" {

@@ -127,7 +127,7 @@ func (x *Executor) lookAtSource(ctx context.Context, src Source, facts *gate.Fac
 		facts.Safety.Proof.Objection = err.Error()
 		return nil
 	}
-	facts.Safety.SourceWhole = tier.TruthOf(whole)
+	facts.Safety.SourceWhole, facts.Safety.Changelog = tier.TruthOf(whole), scan.Changelog
 	l := &facts.Log
 	l.SourceStart, l.LocalEnd = scan.SourceStart, scan.LocalEnd
 	l.HighWatermark, l.HasHighWatermark = scan.HighWatermark, scan.HasHighWatermark

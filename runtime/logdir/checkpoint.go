@@ -14,7 +14,8 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// Names of the files that a Kafka broker keeps beside its segments.
+// Names of the files that a Kafka broker keeps beside its segments; a Fluss tablet server has the
+// second too.
 const (
 	fileHighWatermark = "replication-offset-checkpoint"
 	fileRecoveryPoint = "recovery-point-offset-checkpoint"
@@ -42,7 +43,8 @@ func readText(dir vfs.Dir, name string) (text string, err error) {
 	return string(data), err
 }
 
-// checkpointLines reads a checkpoint of a broker and calls add with the words of each entry:
+// checkpointLines reads a checkpoint of a broker or tablet server and calls add with the words of
+// each entry, least to most of them:
 //
 //	0                      version
 //	2                      number of entries
@@ -51,8 +53,9 @@ func readText(dir vfs.Dir, name string) (text string, err error) {
 //
 // Every line ends in a newline, the last one too, so that a file that was cut short is noticed. A
 // broker makes the file empty before it first writes it: that is no entry.
-// Source: CheckpointFile of Apache Kafka. Errors name the line and wrap tier.ErrDamaged.
-func checkpointLines(name, text string, words int, add func(words []string) error) error {
+// Source: CheckpointFile of Apache Kafka, and of Fluss. Errors name the line and wrap
+// tier.ErrDamaged.
+func checkpointLines(name, text string, least, most int, add func(words []string) error) error {
 	wrong := func(line int, format string, args ...any) error {
 		text := fmt.Sprintf(format, args...)
 		return fmt.Errorf("%s:%d: %s: %w", name, line, text, tier.ErrDamaged)
@@ -77,9 +80,13 @@ func checkpointLines(name, text string, words int, add func(words []string) erro
 			return wrong(line, "the line does not end: the file is cut short")
 		}
 		rest = after
-		got := strings.SplitN(entry, " ", words+1)
-		if len(got) != words {
-			return wrong(line, "want %d words, got %.60q", words, entry)
+		got := strings.SplitN(entry, " ", most+1)
+		switch {
+		case len(got) >= least && len(got) <= most:
+		case least == most:
+			return wrong(line, "want %d words, got %.60q", most, entry)
+		default:
+			return wrong(line, "want %d or %d words, got %.60q", least, most, entry)
 		}
 		if err := add(got); err != nil {
 			return wrong(line, "%v", err)
@@ -95,7 +102,7 @@ func checkpointLines(name, text string, words int, add func(words []string) erro
 // way to say that it is not known, and is left out.
 func parseOffsets(name, text string) (map[tier.LogID]tier.Offset, error) {
 	offsets := map[tier.LogID]tier.Offset{}
-	err := checkpointLines(name, text, 3, func(words []string) error {
+	err := checkpointLines(name, text, 3, 3, func(words []string) error {
 		id := tier.LogID{Table: words[0], Name: words[1]}
 		offset, err := strconv.ParseInt(words[2], 10, 64)
 		if _, twice := offsets[id]; twice {
@@ -119,7 +126,7 @@ func parseOffsets(name, text string) (map[tier.LogID]tier.Offset, error) {
 // parseEpochs reads a partition's leader-epoch-checkpoint: lines of "epoch start", ascending.
 func parseEpochs(name, text string) ([]tier.EpochStart, error) {
 	var epochs []tier.EpochStart
-	err := checkpointLines(name, text, 2, func(words []string) error {
+	err := checkpointLines(name, text, 2, 2, func(words []string) error {
 		epoch, errEpoch := strconv.ParseInt(words[0], 10, 32)
 		start, errStart := strconv.ParseInt(words[1], 10, 64)
 		if errEpoch != nil || errStart != nil || epoch < 0 || start < 0 {
@@ -166,46 +173,60 @@ type checkpoints struct {
 	highWatermark, recoveryPoint, logStart, cleaner map[tier.LogID]tier.Offset
 
 	topicIDs bool // every partition has a topic id: meta.properties is of a broker with KRaft
-	whole    bool // no checkpoint is unreadable; one that is missing is only not known
+	noted
+}
+
+// noted is how the reading of a source's checkpoints went.
+type noted struct {
+	program  string // that writes them
+	whole    bool   // no checkpoint is unreadable; one that is missing is only not known
 	problems []tier.Problem
 }
 
 // readCheckpoints reads the checkpoints in the root of a broker's log directory.
 func readCheckpoints(root vfs.Dir) checkpoints {
-	c := checkpoints{whole: true}
-	c.highWatermark = c.read(root, fileHighWatermark, "no segment is closed before it is known")
-	c.recoveryPoint = c.read(root, fileRecoveryPoint, "no segment is closed before it is known")
-	c.logStart = c.read(root, fileLogStart, "")
-	c.cleaner = c.read(root, fileCleaner, "")
+	c := checkpoints{noted: noted{program: "broker", whole: true}}
+	read := func(name, ifMissing string) map[tier.LogID]tier.Offset {
+		return readCheckpoint(&c.noted, root, name, ifMissing, parseOffsets)
+	}
+	c.highWatermark = read(fileHighWatermark, neededToClose)
+	c.recoveryPoint = read(fileRecoveryPoint, neededToClose)
+	c.logStart = read(fileLogStart, "")
+	c.cleaner = read(fileCleaner, "")
 	if text, err := readText(root, fileProperties); err == nil {
 		c.topicIDs = slices.Contains(strings.Split(text, "\n"), "version=1")
 	}
 	return c
 }
 
-// read reads one checkpoint. If it is missing, that is a problem only where a consequence is given.
-func (c *checkpoints) read(root vfs.Dir, name, ifMissing string) map[tier.LogID]tier.Offset {
+// neededToClose is the consequence where a checkpoint is missing without which nothing is closed.
+const neededToClose = "no segment is closed before it is known"
+
+// readCheckpoint reads one checkpoint. If it is missing, that is a problem only where a consequence
+// is given.
+func readCheckpoint[K comparable](c *noted, root vfs.Dir, name, ifMissing string,
+	parse func(name, text string) (map[K]tier.Offset, error)) map[K]tier.Offset {
 	text, err := readText(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if ifMissing != "" {
-			c.problem(name, tier.CodeUnreadable, "the broker has not written it: "+ifMissing)
+			c.problem(name, tier.CodeUnreadable, "the "+c.program+" has not written it: "+ifMissing)
 		}
 		return nil
 	}
-	var offsets map[tier.LogID]tier.Offset
+	var offsets map[K]tier.Offset
 	if err == nil {
-		offsets, err = parseOffsets(name, text)
+		offsets, err = parse(name, text)
 	}
 	if err != nil {
 		c.whole = false
-		c.problem(name, tier.CodeUnreadable,
-			fmt.Sprintf("%v; nothing it says is believed until the broker writes it anew", err))
+		c.problem(name, tier.CodeUnreadable, fmt.Sprintf("%v; nothing it says is believed until "+
+			"the %s writes it anew", err, c.program))
 		return nil
 	}
 	return offsets
 }
 
-func (c *checkpoints) problem(name string, code tier.Code, text string) {
+func (c *noted) problem(name string, code tier.Code, text string) {
 	c.problems = append(c.problems, problem(name, code, text))
 }
 

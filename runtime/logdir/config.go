@@ -40,7 +40,7 @@ type Config struct {
 	// Broker is the cluster that deletes. It is needed for delete-records, and not used otherwise.
 	Broker Broker
 	// Lock is the lock of the source's own program on the directory. It is needed for unlink in the
-	// kafka layout, and not used otherwise.
+	// layouts kafka and fluss, and not used otherwise.
 	Lock Locker
 
 	// Pattern matches the whole name of a plain file with records; its group "base" is the base
@@ -78,12 +78,20 @@ func (c *Config) layout() (layout, error) {
 			return nil, errors.New("local delete delete-records: needs a broker")
 		}
 		return newKafka(c), nil
+	case tier.LayoutFluss:
+		switch {
+		case c.LocalDelete == tier.LocalDeleteRecords:
+			return nil, errors.New("local delete delete-records: only kafka sources have it")
+		case c.LocalDelete == tier.LocalDeleteUnlink && c.Lock == nil:
+			return nil, errors.New("local delete unlink of a fluss source: needs a lock")
+		}
+		return newFluss(), nil
 	case tier.LayoutPlain:
 		if c.LocalDelete == tier.LocalDeleteRecords {
 			return nil, errors.New("local delete delete-records: only kafka sources have it")
 		}
 		return newPlain(c)
 	default:
-		return nil, fmt.Errorf("layout %q: want kafka or plain", c.Layout)
+		return nil, fmt.Errorf("layout %q: want kafka, fluss or plain", c.Layout)
 	}
 }

@@ -26,6 +26,32 @@
 // the checkpoints do not say is taken for not reached. A topic that was compacted stays in the
 // cleaner's checkpoint for ever; Config.Compacted can say that it no longer is.
 //
+// # Layout fluss
+//
+// A data directory of an Apache Fluss tablet server. A bucket is a log; its id is
+// "database.table/bucket", in a partitioned table "database.table/partition-bucket". The ids of
+// table and partition are its incarnation: "7", "7/3". Databases and tables whose names begin with
+// "__" are Fluss's own.
+//
+//	high-watermark-checkpoint          high watermarks, by ids
+//	recovery-point-offset-checkpoint   up to where the server has fsynced
+//	disk.properties                    written by servers that lock the directory
+//	.fluss_cleanshutdown               there while the server is down, if it ended cleanly
+//	<database>/<table>-<table id>[/<partition>-p<partition id>]/log-<bucket>/
+//	    %020d.log                      record batches; see package kbatch
+//	    %020d.index .timeindex .writer_snapshot
+//
+// A segment is closed as above. Servers up to 0.9 write recovery points when they end, and not
+// while they run: of theirs, which have no disk.properties, none is asked for. A segment's
+// writer_snapshot is the one of its own base: the state of the writers before its first batch.
+//
+// A table with a primary key is recovered from its changelog, from where its last snapshot ends,
+// which the directory does not tell. So of a changelog nothing is deleted. It is one if the table
+// lies beside it (kv-<bucket>), or if its first batch is not one that appends.
+//
+// While a table or partition that was dropped has not been removed yet, and another of its name is
+// there, two directories are the same log, which is left alone.
+//
 // # Layout plain
 //
 // Any tree of directories. Files whose whole name matches a pattern hold records, and its group
@@ -55,6 +81,8 @@
 // in a partition. The records go first: a broker that starts in the middle takes an index without
 // a log for an orphan and removes it, which is what was meant, while a log without its indexes
 // would be kept and indexed anew.
+//
+// A tablet server ignores directories among a bucket's files too, and removes orphaned indexes.
 //
 // Beside a running broker nothing is removed at all: with delete-records it is the broker that is
 // asked, and that removes. What it gave up is split off from the scan, until its files are gone.

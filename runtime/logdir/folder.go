@@ -30,20 +30,19 @@ const (
 type folder struct {
 	listing
 	id      tier.LogID
-	dir     string     // below the source's root
-	stat    tier.Stat  // of the directory, from before it was listed
-	at      tier.Time  // when it was listed
-	settled bool       // stat tells whether the listing still holds
-	kafka   *partition // layout kafka only
-	last    *tier.Scan // what the last scan said, with segments of its own; nil before the first
+	dir     string    // below the source's root
+	stat    tier.Stat // of the directory, from before it was listed
+	at      tier.Time // when it was listed
+	settled bool      // stat tells whether the listing still holds
+	// partition is nil in the layout plain.
+	partition *partition
+	last      *tier.Scan // what the last scan said, with segments of its own; nil before the first
 }
 
 // folderOf makes a folder of a fresh listing.
 func (s *Source) folderOf(root vfs.Dir, dir string, id tier.LogID, infos []vfs.Info) *folder {
 	f := &folder{listing: s.layout.group(infos), id: id, dir: dir}
-	if s.cfg.Layout == tier.LayoutKafka {
-		f.kafka = readPartition(root, dir, infos, &f.listing)
-	}
+	f.partition = s.layout.inspect(root, dir, infos, &f.listing)
 	if f.trashed {
 		inspectTrash(root, dir, &f.listing)
 	}
@@ -53,7 +52,7 @@ func (s *Source) folderOf(root vfs.Dir, dir string, id tier.LogID, infos []vfs.I
 
 // isLog reports whether the folder is one of a log, and not one on the way to logs.
 func (s *Source) isLog(f *folder) bool {
-	return s.cfg.Layout == tier.LayoutKafka || len(f.segments) > 0 || f.trashed || !f.whole
+	return s.rolls() || len(f.segments) > 0 || f.trashed || !f.whole
 }
 
 // settle notes when the folder was listed, and whether its stat will show the next change.
@@ -83,6 +82,7 @@ func (f *folder) refresh(root vfs.Dir) bool {
 // visitor finds the folders of a source.
 type visitor struct {
 	source   *Source
+	branches map[string]*branch
 	root     vfs.Dir
 	now      tier.Time
 	folders  map[string]*folder
@@ -91,8 +91,11 @@ type visitor struct {
 
 // visit goes through the source; infos lists its root.
 func (v *visitor) visit(ctx context.Context, infos []vfs.Info) error {
-	if v.source.cfg.Layout == tier.LayoutKafka {
+	switch v.source.cfg.Layout {
+	case tier.LayoutKafka:
 		return v.visitPartitions(ctx, infos)
+	case tier.LayoutFluss:
+		return v.visitBuckets(ctx, infos)
 	}
 	info, err := v.root.Stat(".")
 	if err != nil {
@@ -180,8 +183,8 @@ func (v *visitor) folder(dir string, id tier.LogID, stat tier.Stat) *folder {
 	f.settle(stat, v.now)
 	if old != nil {
 		f.last = old.last
-		if f.kafka != nil && old.kafka != nil {
-			f.kafka.tail = old.kafka.tail
+		if f.partition != nil && old.partition != nil {
+			f.partition.tail = old.partition.tail
 		}
 	}
 	v.folders[dir] = f
@@ -216,8 +219,8 @@ func (v *visitor) list(dir string, id tier.LogID) (*folder, error) {
 // those below it that were seen before, are not gone.
 func (v *visitor) unread(dir string, id tier.LogID, err error) {
 	v.problem(dir, tier.CodeUnreadable, err)
-	if v.source.cfg.Layout == tier.LayoutKafka {
-		v.folders[dir] = &folder{id: id, dir: dir, kafka: &partition{}}
+	if v.source.rolls() && id != (tier.LogID{}) {
+		v.folders[dir] = &folder{id: id, dir: dir, partition: &partition{}}
 		v.folders[dir].hide(dir, tier.CodeUnreadable, "%v", err)
 	}
 	for known, f := range v.source.folders {

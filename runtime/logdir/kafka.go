@@ -1,12 +1,8 @@
 package logdir
 
 import (
-	"encoding/binary"
-	"errors"
-	"io"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
@@ -14,19 +10,15 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// Endings of a segment's files. All have the base offset in 20 digits before them.
+// Endings of a segment's files, beside those that Kafka shares with Fluss.
 const (
-	extLog       = ".log"
-	extIndex     = ".index"
-	extTimeIndex = ".timeindex"
-	extTxnIndex  = ".txnindex"
-	extSnapshot  = ".snapshot"
-	extSwap      = ".swap" // of files that the broker is putting in the place of others
-	baseDigits   = 20
+	extTxnIndex = ".txnindex"
+	extSnapshot = ".snapshot"
 )
 
 // kafka is the layout of a broker's log directory.
 type kafka struct {
+	rolled
 	compacted func(table string) tier.Truth
 }
 
@@ -35,7 +27,8 @@ func newKafka(c *Config) *kafka {
 	if compacted == nil {
 		compacted = func(string) tier.Truth { return tier.Unknown }
 	}
-	return &kafka{compacted: compacted}
+	return &kafka{compacted: compacted, rolled: rolled{log: "partition", program: "broker",
+		beside: []string{extIndex, extTimeIndex, extTxnIndex, extSnapshot}}}
 }
 
 // partitionOf splits the name of a partition's directory at its last dash. The broker's own topics,
@@ -49,113 +42,38 @@ func partitionOf(name string) (tier.LogID, bool) {
 }
 
 // places implements layout.
-func (*kafka) places(id tier.LogID) []string {
+func (*kafka) places(_ vfs.Dir, id tier.LogID) ([]string, error) {
+	if dir := partitionDir(id); dir != "" {
+		return []string{dir}, nil
+	}
+	return nil, nil
+}
+
+// shows implements layout.
+func (*kafka) shows(i vfs.Info) bool {
+	_, ok := partitionOf(i.Name)
+	return ok || i.Name == fileProperties
+}
+
+// wants implements layout.
+func (*kafka) wants() string {
+	return "meta.properties nor a partition: want the log directory of a Kafka broker"
+}
+
+// partitionDir is the directory of a log of a kafka source, below the source's; "" if there cannot
+// be one.
+func partitionDir(id tier.LogID) string {
 	dir := id.Table + "-" + id.Name
 	if back, ok := partitionOf(dir); !ok || back != id || strings.ContainsRune(dir, '/') {
-		return nil
+		return ""
 	}
-	return []string{dir}
+	return dir
 }
-
-// segmentName splits the name of a segment's file into base and ending.
-func segmentName(name string) (base tier.Offset, ext string, ok bool) {
-	if len(name) <= baseDigits || name[baseDigits] != '.' {
-		return 0, "", false
-	}
-	n, err := strconv.ParseUint(name[:baseDigits], 10, 63)
-	return tier.Offset(n), name[baseDigits:], err == nil
-}
-
-func isCompanion(ext string) bool {
-	switch ext {
-	case extIndex, extTimeIndex, extTxnIndex, extSnapshot:
-		return true
-	}
-	return false
-}
-
-// group implements layout. Files of one segment are neighbours in a listing.
-func (*kafka) group(infos []vfs.Info) listing {
-	l := listing{whole: true}
-	var before tier.Offset // base of the companions counted in bytes, which come before the log
-	var bytes int64
-	var rest tier.Mark
-	for _, i := range infos {
-		if i.Name == trashName {
-			l.trashed = true
-			continue
-		}
-		base, ext, ok := segmentName(i.Name)
-		switch {
-		case strings.HasSuffix(i.Name, extSwap):
-			l.hide(i.Name, tier.CodeRetry, "the broker is replacing segments")
-		case !ok:
-			if strings.HasSuffix(i.Name, extLog) {
-				l.problem(i.Name, tier.CodeBadName, "no segment: want a base offset in 20 digits")
-			}
-		case ext == extLog && !i.Regular():
-			l.hide(i.Name, tier.CodeNotRegular, "not a regular file: links are not followed")
-		case ext == extLog:
-			if before != base {
-				bytes, rest = 0, 0
-			}
-			l.segments = append(l.segments, segmentFile{base: base, bytes: bytes + i.Size,
-				rest: rest, stat: i.Stat, name: i.Name})
-		case isCompanion(ext) && i.Regular():
-			if n := len(l.segments); n > 0 && l.segments[n-1].base == base {
-				l.segments[n-1].bytes += i.Size
-				l.segments[n-1].rest ^= tier.MarkOf(i.Name, i.Stat)
-				continue
-			}
-			if before != base {
-				before, bytes, rest = base, 0, 0
-			}
-			bytes += i.Size
-			rest ^= tier.MarkOf(i.Name, i.Stat)
-		}
-	}
-	if len(l.segments) == 0 && l.whole {
-		l.hide(".", tier.CodeSourceVanished, "a partition without any segment")
-	}
-	return l
-}
-
-// outline implements layout.
-func (*kafka) outline(names []string) listing {
-	l := listing{whole: true}
-	for _, name := range names {
-		if base, ext, ok := segmentName(name); ok && ext == extLog {
-			l.segments = append(l.segments, segmentFile{base: base, name: name})
-		}
-	}
-	return l
-}
-
-// stem implements layout.
-func (*kafka) stem(records string) string { return strings.TrimSuffix(records, extLog) }
-
-// companions implements layout.
-func (*kafka) companions(infos []vfs.Info, records string) []vfs.Info {
-	var out []vfs.Info
-	stem := strings.TrimSuffix(records, extLog)
-	for _, i := range infos {
-		if ext, ok := strings.CutPrefix(i.Name, stem); ok && isCompanion(ext) && i.Regular() {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// end implements layout.
-func (*kafka) end(l *listing, i int) (tier.Offset, bool) { return l.next(i) }
-
-// exact implements layout.
-func (*kafka) exact() bool { return false }
 
 // judge implements layout.
 func (k *kafka) judge(f *folder, at judging) tier.Scan {
-	scan := tier.Scan{Incarnation: f.kafka.incarnation, HasHighWatermark: true,
-		Lineage: f.kafka.lineage,
+	scan := tier.Scan{Incarnation: f.partition.incarnation, HasHighWatermark: true,
+		Lineage: f.partition.lineage,
 		Whole:   f.whole && at.broker.whole, Problems: f.problems}
 	// What is not known is taken for 0: nothing is known to be below it.
 	recoveryPoint := at.broker.recoveryPoint[f.id]
@@ -168,7 +86,7 @@ func (k *kafka) judge(f *folder, at judging) tier.Scan {
 	case tier.Unknown:
 		scan.Compacted = cleaned
 	}
-	if at.broker.topicIDs && f.kafka.incarnation == "" && f.whole {
+	if at.broker.topicIDs && f.partition.incarnation == "" && f.whole {
 		// A broker writes it a moment after it made the partition. Until then the log is not known
 		// to be the one that it was.
 		scan.Whole = false
@@ -176,52 +94,13 @@ func (k *kafka) judge(f *folder, at judging) tier.Scan {
 			tier.CodeRetry, "the broker has not written it yet: the topic's id is not known"))
 		return scan
 	}
-	if len(f.segments) == 0 {
-		return scan
-	}
-	scan.SourceStart = max(scan.SourceStart, f.segments[0].base)
-	scan.Segments = make([]tier.LocalSegment, len(f.segments))
-	for i, s := range f.segments {
-		seg := tier.LocalSegment{Bytes: s.bytes, Log: s.stat, Rest: s.rest}
-		seg.Base = s.base
-		next, rolled := f.next(i)
-		if !rolled {
-			next = f.kafka.end(f, s, at.root, &scan)
-			scan.LocalEnd = next
-		}
-		seg.Next = next
-		switch {
-		case !rolled:
-			seg.Waits = tier.WaitsForRoll
-		case scan.HighWatermark < next:
-			seg.Waits = tier.WaitsForHighWatermark
-		case recoveryPoint < next:
-			seg.Waits = tier.WaitsForRecoveryPoint
-		default:
-			seg.Waits = tier.WaitsForNothing
-		}
-		scan.Segments[i] = seg
-	}
+	f.giveEnds(&scan, at, recoveryPoint)
 	return scan
 }
 
-// partition is what is particular to a Kafka partition's folder.
-type partition struct {
-	incarnation string
-	lineage     []tier.EpochStart
-	tail        tail
-}
-
-// tail is how far the active segment was walked through: what is before pos need not be read again.
-type tail struct {
-	file tier.Stat
-	pos  int64
-	end  tier.Offset // one past the last offset before pos
-}
-
-// readPartition reads what the partition says of itself. Older brokers write no metadata.
-func readPartition(root vfs.Dir, dir string, infos []vfs.Info, l *listing) *partition {
-	p := &partition{}
+// inspect implements layout. Older brokers write no metadata.
+func (*kafka) inspect(root vfs.Dir, dir string, infos []vfs.Info, l *listing) *partition {
+	p := &partition{format: kbatch.Kafka}
 	if _, found := infoOf(infos, fileLeaderEpochs); found {
 		p.lineage = readEpochs(root, dir, l)
 	}
@@ -237,90 +116,4 @@ func readPartition(root vfs.Dir, dir string, infos []vfs.Info, l *listing) *part
 		l.segments = nil // of whichever log they are
 	}
 	return p
-}
-
-// end returns where the active segment ends: one past its last whole batch. Checksums are not
-// looked at; nothing is decided by it.
-func (p *partition) end(f *folder, s segmentFile, root vfs.Dir, scan *tier.Scan) tier.Offset {
-	if p.tail.file == s.stat {
-		return p.tail.end
-	}
-	t := p.tail
-	if t.file.Inode != s.stat.Inode || t.pos > s.stat.Size {
-		t = tail{end: s.base}
-	}
-	t.file = s.stat
-	err := t.walk(root, path.Join(f.dir, s.name), s.base)
-	if err != nil {
-		scan.Whole = false
-		scan.Problems = append(slices.Clip(scan.Problems),
-			problem(path.Join(f.dir, s.name), tier.CodeUnreadable, err.Error()))
-		return s.base
-	}
-	p.tail = t
-	return t.end
-}
-
-// walk goes from batch to batch up to the last one that is whole.
-func (t *tail) walk(root vfs.Dir, name string, base tier.Offset) (err error) {
-	file, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if t.pos == 0 {
-		t.jump(root, file, name, base)
-	}
-	// Every step goes forward by at least the smallest batch.
-	for t.pos < t.file.Size {
-		b, err := kbatch.Next(file, t.pos, t.file.Size)
-		if errors.Is(err, tier.ErrDamaged) || err == nil && b.Base < t.end {
-			return nil // a batch that is being written, or preallocated zeros: the log ends here
-		}
-		if err != nil {
-			return err
-		}
-		t.pos, t.end = t.pos+b.Size, b.Next()
-	}
-	return nil
-}
-
-// jump begins the walk at the last entry of the segment's index, if that leads to a batch. The
-// index of an active segment is preallocated: entries, then zeros.
-func (t *tail) jump(root vfs.Dir, log vfs.File, name string, base tier.Offset) {
-	file, err := root.Open(strings.TrimSuffix(name, extLog) + extIndex)
-	if err != nil {
-		return
-	}
-	defer func() { _ = file.Close() }() // only read, and only for a hint
-	info, err := file.Stat()
-	if err != nil {
-		return
-	}
-	entry := func(i int64) (offset tier.Offset, pos int64, ok bool) {
-		var e [indexEntryBytes]byte
-		if _, err := file.ReadAt(e[:], i*indexEntryBytes); err != nil && err != io.EOF {
-			return 0, 0, false
-		}
-		offset = base + tier.Offset(binary.BigEndian.Uint32(e[:]))
-		pos = int64(binary.BigEndian.Uint32(e[4:]))
-		return offset, pos, pos > 0
-	}
-	low, high := int64(-1), info.Size/indexEntryBytes // entries up to low are set, from high on not
-	for high-low > 1 {
-		mid := low + (high-low)/2
-		if _, _, ok := entry(mid); ok {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	if low < 0 {
-		return
-	}
-	offset, pos, _ := entry(low)
-	b, err := kbatch.Next(log, pos, t.file.Size)
-	if err == nil && b.Base >= base && b.Base <= offset {
-		t.pos, t.end = pos, b.Base
-	}
 }

@@ -37,7 +37,8 @@ func readEpochs(root vfs.Dir, dir string, l *listing) []tier.EpochStart {
 // batches. An error wraps tier.ErrChanged or tier.ErrVanished where the log was written meanwhile.
 func (s *Source) Batches(ctx context.Context, id tier.LogID, r tier.Range,
 	fn func(batch tier.Range, epoch tier.LeaderEpoch) error) (err error) {
-	if s.cfg.Layout != tier.LayoutKafka {
+	format, ok := kbatch.FormatOf(s.cfg.Layout)
+	if !ok {
 		return nil
 	}
 	root, err := s.root()
@@ -58,7 +59,7 @@ func (s *Source) Batches(ctx context.Context, id tier.LogID, r tier.Range,
 		if seg.base >= r.Next || followed && next <= r.Base {
 			continue
 		}
-		if err := walkBatches(ctx, root, path.Join(dir, seg.name), r, fn); err != nil {
+		if err := walkBatches(ctx, root, format, path.Join(dir, seg.name), r, fn); err != nil {
 			return fmt.Errorf("segment %s: %w", seg.name, gone(err))
 		}
 	}
@@ -66,7 +67,7 @@ func (s *Source) Batches(ctx context.Context, id tier.LogID, r tier.Range,
 }
 
 // walkBatches goes through one segment, up to its last whole batch.
-func walkBatches(ctx context.Context, root vfs.Dir, name string, r tier.Range,
+func walkBatches(ctx context.Context, root vfs.Dir, format kbatch.Format, name string, r tier.Range,
 	fn func(tier.Range, tier.LeaderEpoch) error) (err error) {
 	file, err := root.Open(name)
 	if err != nil {
@@ -83,7 +84,7 @@ func walkBatches(ctx context.Context, root vfs.Dir, name string, r tier.Range,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b, err := kbatch.Next(file, pos, info.Size)
+		b, err := format.Next(file, pos, info.Size)
 		if errors.Is(err, tier.ErrDamaged) || err == nil && b.Base < end || b.Base >= r.Next {
 			return nil // it is being written, or lies beyond; damage is for the copy to find
 		}

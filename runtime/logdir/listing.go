@@ -16,9 +16,16 @@ import (
 
 // layout is what differs between the kinds of sources.
 type layout interface {
-	// places lists the directories that a log of the id may lie in; more than one only where names
-	// are ambiguous.
-	places(id tier.LogID) []string
+	// shows reports whether an entry of the source's directory shows that it is one of the layout.
+	shows(entry vfs.Info) bool
+	// wants says what would have shown it; "" where anything does.
+	wants() string
+	// places lists the directories below root that a log of the id may lie in; more than one only
+	// where names are ambiguous.
+	places(root vfs.Dir, id tier.LogID) ([]string, error)
+	// inspect reads what a log's directory says of itself, beside its segments; nil where there is
+	// nothing. What is wrong with it is added to the listing.
+	inspect(root vfs.Dir, dir string, infos []vfs.Info, l *listing) *partition
 	// group finds the segments among the files of one directory.
 	group(infos []vfs.Info) listing
 	// outline finds the segments by the names alone of one directory's entries: where they begin, and
@@ -180,8 +187,12 @@ func (l *listing) find(base tier.Offset) (int, error) {
 // locate finds the directory of the log among its places, and lists it. An error wraps
 // tier.ErrVanished if the log is nowhere while its source is there.
 func (s *Source) locate(root vfs.Dir, id tier.LogID) (dir string, infos []vfs.Info, err error) {
+	places, err := s.layout.places(root, id)
+	if err != nil {
+		return "", nil, fmt.Errorf("log %s: %w", id, err)
+	}
 	dir = "" // no directory has this name
-	for _, place := range s.layout.places(id) {
+	for _, place := range places {
 		list, err := s.list(root, place)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
@@ -193,7 +204,7 @@ func (s *Source) locate(root vfs.Dir, id tier.LogID) (dir string, infos []vfs.In
 			continue // a directory on the way to logs
 		}
 		if dir != "" {
-			return "", nil, &doubleError{id: id, a: dir, b: place}
+			return "", nil, s.double(id, dir, place)
 		}
 		dir, infos = place, list
 	}
@@ -206,7 +217,11 @@ func (s *Source) locate(root vfs.Dir, id tier.LogID) (dir string, infos []vfs.In
 // place is the directory that the log lies in if it lies anywhere; it is looked for only where more
 // than one may be it.
 func (s *Source) place(root vfs.Dir, id tier.LogID) (string, error) {
-	if places := s.layout.places(id); len(places) == 1 {
+	places, err := s.layout.places(root, id)
+	if err != nil {
+		return "", fmt.Errorf("log %s: %w", id, err)
+	}
+	if len(places) == 1 {
 		return places[0], nil
 	}
 	dir, _, err := s.locate(root, id)
@@ -244,11 +259,21 @@ func (s *Source) nowhere(root vfs.Dir, id tier.LogID) error {
 type doubleError struct {
 	id   tier.LogID
 	a, b string
+	hint string
+}
+
+// double says that one log id stands for the directories a and b.
+func (s *Source) double(id tier.LogID, a, b string) *doubleError {
+	hint := "rename one of them"
+	if s.cfg.Layout == tier.LayoutFluss {
+		hint = "one is of a table or partition that was dropped, and its tablet server removes it"
+	}
+	return &doubleError{id: id, a: a, b: b, hint: hint}
 }
 
 // Error implements error.
 func (e *doubleError) Error() string {
-	return fmt.Sprintf("log %s: both %s and %s are that log; rename one of them", e.id, e.a, e.b)
+	return fmt.Sprintf("log %s: both %s and %s are that log; %s", e.id, e.a, e.b, e.hint)
 }
 
 // list lists the log's directory, while no drop is under way in it.

@@ -6,7 +6,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// lockName is the file in a broker's log directory that the broker locks while it runs.
+// lockName is the file in its directory that a broker or a tablet server locks while it runs.
 const lockName = ".lock"
 
 // Locker is the lock of a directory, as its own program takes it. Methods are safe for concurrent
@@ -33,8 +33,12 @@ func (s *Source) takeLock() *tier.Reason {
 		return &tier.Reason{Code: tier.CodeSourceInUse,
 			Text: fmt.Sprintf("nothing is deleted: the lock of the directory: %v", err)}
 	case !held:
-		return &tier.Reason{Code: tier.CodeSourceInUse, Text: "nothing is deleted while a broker " +
-			"holds the lock of the directory; it is tried again at every scan"}
+		program := "broker"
+		if s.cfg.Layout == tier.LayoutFluss {
+			program = "tablet server"
+		}
+		return &tier.Reason{Code: tier.CodeSourceInUse, Text: "nothing is deleted while a " + program +
+			" holds the lock of the directory; it is tried again at every scan"}
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func (l *FileLock) TryLock() (bool, error) {
 	}
 	f, err := os.OpenFile(l.path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return false, fmt.Errorf("%w: no broker has ever run on it; make an empty file of that "+
-			"name, owned by the broker's user", err)
+		return false, fmt.Errorf("%w: no program has ever locked it; make an empty file "+
+			"of that name, owned by the user of the program that writes there", err)
 	}
 	if err != nil {
 		return false, err

@@ -118,11 +118,11 @@ func (s *Source) Vet(ctx context.Context, id tier.LogID, copied tier.Content) ga
 		"the directory is of the cluster %s and the topic id %s, the broker's are %s and %s",
 		own.cluster, own.incarnation, o.Cluster, o.Incarnation)
 	if f.SameLog == tier.Yes && s.given.forgot(id, own.incarnation, o.Start) {
-		s.distrust(s.dirOf(id))
+		s.distrust(partitionDir(id))
 	}
 	if f.Given = f.SameLog == tier.Yes && o.Start >= copied.Range.Next; f.Given {
 		s.given.note(id, own.incarnation, copied.Range.Next)
-		s.distrust(s.dirOf(id))
+		s.distrust(partitionDir(id))
 		return f
 	}
 	f.Leads = object(o.Node == own.node, "node %d leads, and the directory is of node %d", o.Node,
@@ -174,7 +174,7 @@ func (s *Source) identify(id tier.LogID) (own identity, err error) {
 	if err := own.properties(text); err != nil {
 		return own, err
 	}
-	at := path.Join(s.dirOf(id), filePartition)
+	at := path.Join(partitionDir(id), filePartition)
 	if text, err = readText(root, at); err != nil {
 		return own, err
 	}
@@ -200,14 +200,6 @@ func (own *identity) properties(text string) error {
 	}
 	own.node = int32(n)
 	return nil
-}
-
-// dirOf is the directory of a log of a kafka source, below the source's.
-func (s *Source) dirOf(id tier.LogID) string {
-	if places := s.layout.places(id); len(places) > 0 {
-		return places[0]
-	}
-	return ""
 }
 
 // give has the broker give the segment up. Nothing is removed here: the broker does that.

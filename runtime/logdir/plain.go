@@ -74,11 +74,20 @@ func plainID(source, dir string) tier.LogID {
 	return tier.LogID{Table: strings.TrimSuffix(table, "/"), Name: name}
 }
 
+// shows implements layout.
+func (*plain) shows(i vfs.Info) bool { return i.Name[0] != '.' }
+
+// wants implements layout.
+func (*plain) wants() string { return "" }
+
+// inspect implements layout.
+func (*plain) inspect(vfs.Dir, string, []vfs.Info, *listing) *partition { return nil }
+
 // places implements layout. A log of the table that is named like the source may lie in three
 // directories.
-func (p *plain) places(id tier.LogID) []string {
+func (p *plain) places(_ vfs.Dir, id tier.LogID) ([]string, error) {
 	if id.Validate() != nil {
-		return nil
+		return nil, nil
 	}
 	places := []string{id.String()}
 	if id.Table == p.source {
@@ -87,7 +96,7 @@ func (p *plain) places(id tier.LogID) []string {
 	if id == plainID(p.source, ".") {
 		places = append(places, ".")
 	}
-	return slices.DeleteFunc(places, hidden)
+	return slices.DeleteFunc(places, hidden), nil
 }
 
 // hidden reports whether a step of the path begins with a dot, but for "." itself.

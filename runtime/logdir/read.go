@@ -69,8 +69,8 @@ func (s *Source) Read(ctx context.Context, id tier.LogID, r tier.Range) (c tier.
 		content: tier.Content{Range: r, LastNext: r.Next}}
 	defer func() { err = errors.Join(err, p.close()) }()
 	err = p.openAll(seg.name, s.layout.companions(seg.infos, seg.name))
-	if err == nil && s.cfg.Layout == tier.LayoutKafka {
-		err = p.readBatches()
+	if format, ok := kbatch.FormatOf(s.cfg.Layout); err == nil && ok {
+		err = p.readBatches(format)
 	} else if err == nil {
 		err = p.readBytes()
 	}
@@ -156,8 +156,9 @@ func (p *pass) readBytes() error {
 	return nil
 }
 
-// readBatches reads a Kafka segment: the log with its indexes beside it, then what is left.
-func (p *pass) readBatches() error {
+// readBatches reads a segment of record batches: the log with its indexes beside it, then what is
+// left.
+func (p *pass) readBatches(format kbatch.Format) error {
 	log := p.files[0]
 	seen := &seenBatches{base: p.content.Range.Base, next: p.content.Range.Base,
 		maxTime: kbatch.NoTimestamp}
@@ -166,7 +167,7 @@ func (p *pass) readBatches() error {
 		f.check = newIndexCheck(path.Ext(f.name), in)
 	}
 	order := kbatch.NewOrder(tier.Range{Base: p.content.Range.Base, Next: p.next})
-	walker := kbatch.NewWalker(log.before.Size, func(b kbatch.Batch) error {
+	walker := format.NewWalker(log.before.Size, func(b kbatch.Batch) error {
 		if err := order.Add(&b); err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func (p *pass) readBatches() error {
 	return p.compareEpochs()
 }
 
-// readCompanion reads the rest of a file that belongs to a Kafka segment.
+// readCompanion reads the rest of a file that belongs to a segment of record batches.
 func (p *pass) readCompanion(f *passFile, seen *seenBatches) error {
 	if f.check == nil {
 		if err := p.stream(f, nil); err != nil {

@@ -35,15 +35,24 @@ type Result struct {
 type judging struct {
 	root   vfs.Dir
 	now    tier.Time
-	broker checkpoints // layout kafka only
+	broker checkpoints   // layout kafka only
+	tablet tabletReached // layout fluss only
 }
 
 func (s *Source) judging(root vfs.Dir, now tier.Time) judging {
 	at := judging{root: root, now: now}
-	if s.cfg.Layout == tier.LayoutKafka {
+	switch s.cfg.Layout {
+	case tier.LayoutKafka:
 		at.broker = readCheckpoints(root)
+	case tier.LayoutFluss:
+		at.tablet = readTablet(root)
 	}
 	return at
+}
+
+// problems are those of the source's checkpoints.
+func (at *judging) problems() []tier.Problem {
+	return append(slices.Clip(at.broker.problems), at.tablet.problems...)
 }
 
 // Scan looks at the whole source. Only ctx can make it fail: what cannot be read is in the result.
@@ -72,13 +81,14 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 	if trouble := s.trouble(infos, err); trouble != nil {
 		return Result{Trouble: trouble, Empty: err == nil}, nil
 	}
-	v := &visitor{source: s, root: root, now: now, folders: map[string]*folder{}}
+	v := &visitor{source: s, root: root, now: now, folders: map[string]*folder{},
+		branches: map[string]*branch{}}
 	if err := v.visit(ctx, infos); err != nil {
 		return Result{}, err
 	}
 	res.Problems = append(res.Problems, v.problems...)
 	at := s.judging(root, now)
-	res.Problems = append(res.Problems, at.broker.problems...)
+	res.Problems = append(res.Problems, at.problems()...)
 	byID := map[tier.LogID][]*folder{}
 	for _, f := range v.folders {
 		if s.isLog(f) {
@@ -96,7 +106,7 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 		}
 		s.report(&res, byID[id], at)
 	}
-	s.folders = v.folders
+	s.folders, s.branches = v.folders, v.branches
 	return res, nil
 }
 
@@ -107,7 +117,7 @@ func (s *Source) report(res *Result, folders []*folder, at judging) {
 	if len(folders) > 1 {
 		slices.SortFunc(folders, func(a, b *folder) int { return strings.Compare(a.dir, b.dir) })
 		f = folders[0]
-		err := &doubleError{id: f.id, a: f.dir, b: folders[1].dir}
+		err := s.double(f.id, f.dir, folders[1].dir)
 		scan = s.unread(f.id, f.dir, tier.CodeDuplicateLog, err)
 	} else {
 		scan = s.judge(f, at)
@@ -151,19 +161,12 @@ func (s *Source) trouble(infos []vfs.Info, err error) *tier.Reason {
 	if err != nil {
 		return troubleOf(err)
 	}
-	for _, i := range infos {
-		if s.cfg.Layout == tier.LayoutKafka {
-			if _, ok := partitionOf(i.Name); ok || i.Name == fileProperties {
-				return nil
-			}
-		} else if i.Name[0] != '.' {
-			return nil
-		}
+	if slices.ContainsFunc(infos, s.layout.shows) {
+		return nil
 	}
 	text := "the source's directory is empty: is its file system mounted?"
-	if s.cfg.Layout == tier.LayoutKafka && len(infos) > 0 {
-		text = "the source's directory has neither meta.properties nor a partition: want the " +
-			"log directory of a Kafka broker"
+	if want := s.layout.wants(); want != "" && len(infos) > 0 {
+		text = "the source's directory has neither " + want
 	}
 	return &tier.Reason{Code: tier.CodeSourceVanished, Text: text}
 }

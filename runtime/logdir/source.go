@@ -27,6 +27,7 @@ type Source struct {
 
 	scanning sync.Mutex
 	folders  map[string]*folder // by directory; guarded by scanning
+	branches map[string]*branch // layout fluss: directories on the way; guarded by scanning
 
 	doubtMu sync.Mutex
 	doubt   map[string]bool // directories whose remembered listing must not be used
@@ -60,15 +61,19 @@ func (s *Source) Name() string { return s.cfg.Name }
 // LocalDelete is the configured way to delete.
 func (s *Source) LocalDelete() tier.LocalDelete { return s.cfg.LocalDelete }
 
+// rolls reports whether it is known how the source's program rolls its segments and locks its
+// directory; of plain sources nothing is.
+func (s *Source) rolls() bool { return s.cfg.Layout != tier.LayoutPlain }
+
 // locked reports whether deleting needs the lock of the source's own program.
 func (s *Source) locked() bool {
-	return s.cfg.Layout == tier.LayoutKafka && s.cfg.LocalDelete == tier.LocalDeleteUnlink
+	return s.rolls() && s.cfg.LocalDelete == tier.LocalDeleteUnlink
 }
 
-// Owned tells whether tierd holds the source's lock; Yes where the layout has none. A kafka source
-// that is not to be deleted from is never owned.
+// Owned tells whether tierd holds the source's lock; Yes where the layout has none. A kafka or
+// fluss source that is not to be deleted from is never owned.
 func (s *Source) Owned() tier.Truth {
-	if s.cfg.Layout != tier.LayoutKafka {
+	if !s.rolls() {
 		return tier.Yes
 	}
 	return tier.TruthOf(s.locked() && s.cfg.Lock.Held())
@@ -127,7 +132,7 @@ func (s *Source) Look(ctx context.Context, id tier.LogID) (scan tier.Scan, whole
 		return tier.Scan{}, false, err
 	}
 	scan = s.judge(s.folderOf(root, dir, id, infos), at)
-	scan.Problems = append(scan.Problems, at.broker.problems...)
+	scan.Problems = append(scan.Problems, at.problems()...)
 	return scan, scan.Whole, nil
 }
 

@@ -62,7 +62,7 @@ func (f *segfile) walk(pos int64, o tier.Offset) (kbatch.Batch, error) {
 		if err := f.ctx.Err(); err != nil {
 			return kbatch.Batch{}, err
 		}
-		b, err := kbatch.Next(f.at, pos, f.size)
+		b, err := f.format.Next(f.at, pos, f.size)
 		if err != nil || b.Last >= o {
 			return b, err
 		}
@@ -78,7 +78,7 @@ func (f *segfile) walkAll(o tier.Offset) (kbatch.Batch, error) {
 		if err := f.ctx.Err(); err != nil {
 			return kbatch.Batch{}, err
 		}
-		b, err := kbatch.Next(f.at, pos, f.size)
+		b, err := f.format.Next(f.at, pos, f.size)
 		if err != nil || b.Last >= o {
 			return b, err
 		}
@@ -117,7 +117,7 @@ func (f *segfile) near(o tier.Offset) (int64, error) {
 	if err = errors.Join(err, index.Close()); err != nil {
 		return 0, err
 	}
-	if b, err := kbatch.Next(f.at, pos, f.size); err != nil || b.Base < f.base || b.Base > o {
+	if b, err := f.format.Next(f.at, pos, f.size); err != nil || b.Base < f.base || b.Base > o {
 		return 0, nil
 	}
 	return pos, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Endings of the files of a Kafka segment.
+// Endings of the files of a Kafka segment; the first three also of Fluss's.
 const (
 	extLog       = ".log"
 	extIndex     = ".index"
@@ -34,6 +34,8 @@ type segfile struct {
 	size int64
 	name string
 	at   io.ReaderAt
+	// format is that of its record batches, where it has such.
+	format kbatch.Format
 	// Of a local one.
 	file File
 	// Of a remote one.
@@ -80,13 +82,14 @@ func (a remoteAt) ReadAt(p []byte, off int64) (int, error) {
 
 // openPlace opens the file with the records of a place.
 func (r *Reader) openPlace(ctx context.Context, v *view, p place) (*segfile, error) {
-	f := &segfile{r: r, ctx: ctx, log: v.id}
+	format, batches := kbatch.FormatOf(v.layout)
+	f := &segfile{r: r, ctx: ctx, log: v.id, format: format}
 	if !p.local {
 		return f, f.openRemote(v.id, p.copy.position)
 	}
 	f.base = p.segment.Base
 	name := fmt.Sprintf("%020d%s", f.base, extLog)
-	if v.layout != tier.LayoutKafka {
+	if !batches {
 		var err error
 		if name, err = r.c.Local.LogFile(ctx, v.id, f.base); err != nil {
 			return nil, err
@@ -97,7 +100,7 @@ func (r *Reader) openPlace(ctx context.Context, v *view, p place) (*segfile, err
 		return nil, err
 	}
 	stat, err := file.Stat()
-	if err == nil && v.layout != tier.LayoutKafka && p.segment.Closed() && stat != p.segment.Log {
+	if err == nil && !batches && p.segment.Closed() && stat != p.segment.Log {
 		err = fmt.Errorf("log %s: %s: %w since it was scanned", v.id, name, tier.ErrChanged)
 	}
 	if err != nil {
@@ -150,7 +153,7 @@ func (r *Reader) readPlace(ctx context.Context, v *view, p place, from tier.Offs
 		return Chunk{}, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	if v.layout != tier.LayoutKafka {
+	if _, batches := kbatch.FormatOf(v.layout); !batches {
 		return f.readPlain(v, p, from, maxBytes)
 	}
 	chunk, err = f.readBatches(v, p, from, maxBytes)
@@ -188,7 +191,7 @@ func (f *segfile) readBatches(v *view, p place, from tier.Offset, maxBytes int64
 	chunk := Chunk{Base: b.Base, Next: from}
 	pos, next := int64(0), b.Base
 	for pos < int64(len(buf)) {
-		b, err := kbatch.Parse(buf[pos:], b.Position+pos, int64(len(buf))-pos)
+		b, err := f.format.Parse(buf[pos:], b.Position+pos, int64(len(buf))-pos)
 		if errors.Is(err, kbatch.ErrTorn) && pos > 0 {
 			break // the rest of it is for the next chunk
 		}

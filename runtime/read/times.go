@@ -13,11 +13,12 @@ import (
 
 // ForTime finds the first record whose timestamp is at or after timestamp, which like the answer is
 // in milliseconds since the Unix epoch; found is false where there is none, and in layouts whose
-// records tierd does not know. Transaction markers count, as they do for a broker.
+// batches tierd does not know. Transaction markers count, as they do for a broker. All records of a
+// Fluss batch have its commit timestamp.
 func (r *Reader) ForTime(ctx context.Context, id tier.LogID, timestamp int64) (o tier.Offset,
 	at int64, found bool, err error) {
 	v, err := r.view(id)
-	if err != nil || v.layout != tier.LayoutKafka {
+	if _, batches := kbatch.FormatOf(v.layout); err != nil || !batches {
 		return 0, 0, false, err
 	}
 	err = r.each(ctx, &v, v.start, func(p place) (bool, error) {
@@ -92,7 +93,7 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 	}
 	b, _, err := f.seek(start)
 	below := f.below(v, p)
-	for ; err == nil && b.Last < below; b, err = kbatch.Next(f.at, b.Position+b.Size, f.size) {
+	for ; err == nil && b.Last < below; b, err = f.format.Next(f.at, b.Position+b.Size, f.size) {
 		if b.MaxTimestamp < timestamp || b.Size > batchBytesMax {
 			continue
 		}
@@ -102,6 +103,12 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 		}
 		if err := b.Check(buf); err != nil {
 			return 0, 0, false, f.named(err)
+		}
+		if first := max(b.Base, p.Base, v.start); f.format == kbatch.Fluss {
+			if first <= b.Last {
+				return first, b.MaxTimestamp, true, nil
+			}
+			continue
 		}
 		errFound := Records(buf, func(x *Record) error {
 			if x.Timestamp < timestamp || x.Offset < p.Base || x.Offset < v.start {

@@ -119,7 +119,10 @@ func (k *known) home(scan tier.Scan, present bool) {
 	}
 	s.Layout = tier.LayoutPlain
 	if told {
-		s.Layout = tier.LayoutKafka // the one whose logs have one
+		s.Layout = tier.LayoutKafka // the one whose logs have one, but for that whose are numbers
+		if _, ok := tier.ParseFlussIDs(s.Incarnation); ok {
+			s.Layout = tier.LayoutFluss
+		}
 	}
 	if present {
 		s.Source, s.Layout = scan.Source, scan.Layout

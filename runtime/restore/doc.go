@@ -22,6 +22,17 @@
 // at batches and comes without its indexes, which the broker makes anew. What was never copied is
 // not there: the segment that was active, and files of the broker as a whole.
 //
+// # Layout fluss
+//
+//	<database>/<table>-<table id>[/<partition>-p<partition id>]/log-<bucket>/
+//	    the files of each copied segment, byte for byte, with their mtimes
+//	recovery-point-offset-checkpoint       each log's end
+//	high-watermark-checkpoint              likewise
+//
+// A tablet server takes directories for what they say only while its cluster knows table and
+// partition under these ids, and removes the others when it starts. Cut segments are as above; a
+// start within a segment is not written down anywhere, so that such a log begins with the segment.
+//
 // # Layout plain
 //
 //	<table>/<name>/    the files of each copied segment, byte for byte, with their mtimes

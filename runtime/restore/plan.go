@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/verify"
 )
@@ -22,7 +23,7 @@ type Options struct {
 // Source is a log to restore: what the ledger holds of it, and the identity of its generation.
 type Source struct {
 	*verify.Log
-	Incarnation string // Kafka: the topic's id
+	Incarnation string // Kafka: the topic's id; Fluss: the ids of table and partition
 }
 
 // File is one file to write.
@@ -31,8 +32,9 @@ type File struct {
 	Key     tier.ObjectKey
 	Digest  tier.FileDigest // of the object
 	ModTime tier.Time
-	// Batches: it holds record batches, whose checksums are compared too.
+	// Batches: it holds record batches of the format, whose checksums are compared too.
 	Batches bool
+	Format  kbatch.Format
 	Range   tier.Range // of the copy
 	// Cut is what of the offsets is to be kept; nil is all, byte for byte.
 	Cut *tier.Range
@@ -66,19 +68,21 @@ func (p *Plan) Bytes() int64 {
 	return n
 }
 
-// Names of the files that a Kafka broker keeps beside its segments.
+// Names of the files that a Kafka broker keeps beside its segments, and of those of a Fluss tablet
+// server.
 const (
 	nameEpochs        = "leader-epoch-checkpoint"
 	nameMetadata      = "partition.metadata"
 	nameLogStart      = "log-start-offset-checkpoint"
 	nameRecovery      = "recovery-point-offset-checkpoint"
 	nameHighWatermark = "replication-offset-checkpoint"
+	nameTabletMark    = "high-watermark-checkpoint"
 )
 
 // Make plans the restore of the logs. An error says which log cannot be restored as asked.
 func Make(logs []Source, o Options) (*Plan, error) {
 	p := &Plan{}
-	var starts, ends []string
+	var starts, ends, marks []string
 	for _, l := range logs {
 		pieces := pieces(l.Log, o)
 		if len(pieces) == 0 {
@@ -87,9 +91,9 @@ func Make(logs []Source, o Options) (*Plan, error) {
 		r := tier.Range{Base: max(pieces[0].Base, l.Start, o.From), Next: pieces[len(pieces)-1].Next}
 		r.Base = min(r.Base, r.Next)
 		first := len(p.Files)
-		dir := l.ID.String()
-		if l.Layout == tier.LayoutKafka {
-			dir = l.ID.Table + "-" + l.ID.Name
+		dir, err := directory(l)
+		if err != nil {
+			return nil, err
 		}
 		for _, x := range pieces {
 			if err := p.add(dir, l.Log, x); err != nil {
@@ -102,6 +106,9 @@ func Make(logs []Source, o Options) (*Plan, error) {
 			done.Bytes += f.Digest.Size
 		}
 		p.Logs = append(p.Logs, done)
+		if l.Layout == tier.LayoutFluss {
+			marks = append(marks, bucketLine(l, r.Next))
+		}
 		if l.Layout != tier.LayoutKafka {
 			continue
 		}
@@ -116,7 +123,43 @@ func Make(logs []Source, o Options) (*Plan, error) {
 		p.Texts = append(p.Texts, Text{nameLogStart, checkpoint(starts)},
 			Text{nameRecovery, checkpoint(ends)}, Text{nameHighWatermark, checkpoint(ends)})
 	}
+	if len(marks) > 0 {
+		p.Texts = append(p.Texts, Text{nameRecovery, checkpoint(marks)},
+			Text{nameTabletMark, checkpoint(marks)})
+	}
 	return p, nil
+}
+
+// directory is where the source's program keeps the log, below its own directory.
+func directory(l Source) (string, error) {
+	switch l.Layout {
+	case tier.LayoutKafka:
+		return l.ID.Table + "-" + l.ID.Name, nil
+	case tier.LayoutFluss:
+		b, ids, err := bucketOf(l)
+		if err != nil {
+			return "", err
+		}
+		return b.Dir(ids), nil
+	}
+	return l.ID.String(), nil
+}
+
+// bucketOf is the Fluss bucket that the log is.
+func bucketOf(l Source) (tier.FlussBucket, tier.FlussIDs, error) {
+	b, ok := tier.FlussBucketOf(l.ID)
+	ids, known := tier.ParseFlussIDs(l.Incarnation)
+	if !ok || !known || (b.Partition != "") != (ids.Partition >= 0) {
+		return b, ids, fmt.Errorf("log %s: it is no bucket of a Fluss table, or the ids of table and "+
+			"partition are not known: its incarnation is %q", l.ID, l.Incarnation)
+	}
+	return b, ids, nil
+}
+
+// bucketLine is the line of a bucket in a tablet server's checkpoint.
+func bucketLine(l Source, o tier.Offset) string {
+	b, _, _ := bucketOf(l)
+	return fmt.Sprintf("%s %d %d", strings.ReplaceAll(l.Incarnation, "/", " "), b.Bucket, o)
 }
 
 // piece is a range of offsets with the copy that it is restored from.
@@ -161,7 +204,8 @@ func holes(pieces []piece, r tier.Range) []tier.Range {
 func (p *Plan) add(dir string, l *verify.Log, x piece) error {
 	c := &x.copy
 	whole := x.Range == c.Content.Range
-	if !whole && l.Layout != tier.LayoutKafka {
+	format, batches := kbatch.FormatOf(l.Layout)
+	if !whole && !batches {
 		return fmt.Errorf("log %s: of the copied segment %s only %s counts, and a %s segment cannot be "+
 			"cut; restore from a later offset", l.ID, c.Content.Range, x.Range, l.Layout)
 	}
@@ -173,7 +217,7 @@ func (p *Plan) add(dir string, l *verify.Log, x piece) error {
 		f := File{Path: path.Join(dir, file.Name), Digest: file.FileDigest, ModTime: file.Stat.ModTime,
 			Key: tier.ObjectKey{Log: l.ID, Epoch: c.Epoch, Base: c.Content.Range.Base,
 				Attempt: c.Attempt, Name: file.Name},
-			Batches: i == 0 && l.Layout == tier.LayoutKafka, Range: c.Content.Range}
+			Batches: i == 0 && batches, Format: format, Range: c.Content.Range}
 		if !whole {
 			if i > 0 {
 				break // its indexes are those of the whole

@@ -282,7 +282,7 @@ func (t *Target) stream(ctx context.Context, f *File, out io.Writer,
 	var walker *kbatch.Walker
 	if f.Batches {
 		order := kbatch.NewOrder(f.Range)
-		walker = kbatch.NewWalker(f.Digest.Size, func(b kbatch.Batch) error {
+		walker = f.Format.NewWalker(f.Digest.Size, func(b kbatch.Batch) error {
 			return errors.Join(order.Add(&b), visit(b))
 		})
 	}

@@ -111,6 +111,9 @@ type Scan struct {
 	// keeps nothing, or nothing that can be read. It says nothing of offsets below its first entry.
 	Lineage   []EpochStart
 	Compacted bool
+	// Changelog: the log's own program recovers a table from it, and needs it locally whatever was
+	// copied (Fluss: a table with a primary key). True also where it is not shown to be no such log.
+	Changelog bool
 	Whole     bool // everything of the log could be read; false proves nothing
 	Problems  []Problem
 }

@@ -236,17 +236,17 @@ type Reading struct {
 	buf  []byte
 }
 
-// Content reads every object of the copy back, and compares size, SHA-256 and CRC32C; in the Kafka
-// layout also the checksum, the order and the range of each record batch.
+// Content reads every object of the copy back, and compares size, SHA-256 and CRC32C; in layouts of
+// record batches also the checksum, the order and the range of each.
 func (r *Reading) Content(ctx context.Context, s Store, log tier.LogID, layout tier.Layout,
 	c *tier.Copy) ([]Finding, error) {
 	var out []Finding
 	for i, file := range c.Content.Files {
 		k := keyOf(log, c, file.Name)
 		var walker *kbatch.Walker
-		if i == 0 && layout == tier.LayoutKafka {
+		if format, ok := kbatch.FormatOf(layout); i == 0 && ok {
 			order := kbatch.NewOrder(c.Content.Range)
-			walker = kbatch.NewWalker(file.Size, func(b kbatch.Batch) error { return order.Add(&b) })
+			walker = format.NewWalker(file.Size, func(b kbatch.Batch) error { return order.Add(&b) })
 		}
 		kind, err := r.file(ctx, s, k, file.FileDigest, walker)
 		f, err := found(s, log, c, k, kind, err)

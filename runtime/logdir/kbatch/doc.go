@@ -1,5 +1,5 @@
-// Package kbatch decodes the record batches of Kafka's log files, of every magic there ever was, and
-// those of Fluss, which descend from them.
+// Package kbatch decodes the record batches of Kafka's log files, of every magic there ever was,
+// and those of Fluss, which descend from them.
 //
 // It reads headers and checks checksums; records are never decoded and nothing is decompressed.
 // Memory is constant: no length that a file claims is ever allocated.
@@ -41,10 +41,11 @@
 //
 // # Fluss
 //
-// All integers are little-endian. The CRC-32C covers everything from the schema id to the end: base
-// offset, magic, commit timestamp and leader epoch lie outside it, since the server writes them. The
-// size of the whole batch is 12 + length, the last offset is the base plus its delta, and a batch of
-// a changelog can have no record (source: LogRecordBatchFormat of Apache Fluss, August 2026):
+// All integers are little-endian. The CRC-32C covers everything from the schema id to the end:
+// base offset, commit timestamp and leader epoch lie outside it, since the server writes them, and
+// so does the magic. The size of the whole batch is 12 + length, the last offset is the base plus
+// its delta, and a batch of a changelog can have no record (source: LogRecordBatchFormat of Apache
+// Fluss, August 2026):
 //
 //	                        magic 0    1    2
 //	base offset         i64       0    0    0

@@ -106,7 +106,8 @@ func TestFlussEveryBitIsCovered(t *testing.T) {
 func outsideFlussChecksum(batches []kbatch.Batch, pos int64) bool {
 	for _, b := range batches {
 		if in := pos - b.Position; in >= 0 && in < b.Size {
-			return in < 8 || in == 12 && b.Magic < 2 || in >= 13 && in < 21 || b.Magic == 2 && in >= 21 && in < 25
+			return in < 8 || in >= 13 && in < 21 || in == 12 && b.Magic < 2 ||
+				in >= 21 && in < 25 && b.Magic == 2
 		}
 	}
 	return false

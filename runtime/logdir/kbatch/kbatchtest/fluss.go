@@ -5,8 +5,8 @@ import (
 	"hash/crc32"
 )
 
-// Fluss appends a batch of Fluss to dst. Of the spec count Base, Last, Epoch (magic 2), MaxTimestamp
-// as the commit timestamp, Empty, Body, Changes and, from magic 1 on, Statistics.
+// Fluss appends a batch of Fluss to dst. Of the spec count Base, Last, Epoch (magic 2),
+// MaxTimestamp as the commit timestamp, Empty, Body, Changes and, from magic 1 on, Statistics.
 func Fluss(dst []byte, magic int8, s Spec) []byte {
 	at := len(dst)
 	sum := 21 // where the checksum stands

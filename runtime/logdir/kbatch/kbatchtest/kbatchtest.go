@@ -1,5 +1,5 @@
-// Package kbatchtest builds the bytes of record batches of Kafka and Fluss, for tests. What it writes as
-// records is filler: no reader of headers looks at it.
+// Package kbatchtest builds the bytes of record batches of Kafka and Fluss, for tests. What it
+// writes as records is filler: no reader of headers looks at it.
 package kbatchtest
 
 import (
