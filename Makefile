@@ -2,7 +2,7 @@
 #
 # build, test and demo need Go and nothing else. race needs a C compiler besides, since the race
 # detector is linked by cgo; lint fetches its two tools, at the versions below, through the Go
-# module proxy. interop needs a JDK, Maven and Node.js.
+# module proxy. interop needs a JDK, Maven, Node.js and kcat.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -113,10 +113,10 @@ demo: ## run the main job on real Kafka segments and check what became of every 
 
 INTEROP ?=
 
-interop: ## fetch real stores, test the real command beside them (needs a JDK, Maven, npm)
+interop: ## fetch brokers and stores, test the real command beside them (needs a JDK, Maven, npm)
 	$(GO) build -o bin/ ./cmd/tierd
 	interop/fetch.sh interop/.systems
-	cd interop && $(GO) vet ./... && $(GO) test -count 1 -timeout 15m $(INTEROP) ./...
+	cd interop && $(GO) vet ./... && $(GO) test -count 1 -timeout 15m ./... $(INTEROP)
 
 check: test check-rest ## all that CI runs
 

@@ -69,13 +69,13 @@ func TestOutage(t *testing.T) {
 			p := newProxy(t, s)
 			r := newRig(t)
 			wal(t, r.path("wal/a"), 4, 1000)
-			config := func(localTTL string) string {
-				return s.config(p.address, credentials{}, "copy: {timeout: 2s}",
+			config := func(timeout, localTTL string) string {
+				return s.config(p.address, credentials{}, "copy: {timeout: "+timeout+"}",
 					"defaults: {table.log.ttl: 0, table.log.local-ttl: "+localTTL+"}")
 			}
-			r.configure(config("30d"))
+			r.configure(config("1m", "30d"))
 			r.must("run", "--once")
-			r.configure(config("1d"))
+			r.configure(config("2s", "1d"))
 			wal(t, r.path("wal/b"), 3, 1000)
 			before := segments(t, r.path("wal"))
 			p.set(1, f.fault)
@@ -87,6 +87,7 @@ func TestOutage(t *testing.T) {
 				t.Errorf("left are %v", slices.Sorted(maps.Keys(got)))
 			}
 			p.set(0)
+			r.configure(config("1m", "1d"))
 			d := r.daemon()
 			eventually(t, "only the open segments are left", func() error {
 				if n := len(segments(t, r.path("wal"))); n != 2 {
@@ -110,7 +111,7 @@ func TestWrongCredentials(t *testing.T) {
 			r.env = s.env(s.address)
 			wal(t, r.path("wal/a"), 4, 1000)
 			before := segments(t, r.path("wal"))
-			r.configure(s.config(s.address, credentials{wrong: true}, "copy: {timeout: 5s}",
+			r.configure(s.config(s.address, credentials{wrong: true}, "copy: {timeout: 20s}",
 				"defaults: {table.log.ttl: 0, table.log.local-ttl: 1d}"))
 			for _, c := range []struct {
 				args []string

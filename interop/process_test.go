@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,20 +16,36 @@ import (
 )
 
 // patience bounds every wait for another process. The machines of CI are small.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // pause is between two looks.
 const pause = 50 * time.Millisecond
 
-// freeAddress is one of the loopback interface that nobody listened on a moment ago.
+// given are the ports that this process has handed out.
+var given sync.Map
+
+// freeAddress is one of the loopback interface that nobody listens on. Its port is below those that
+// the kernel gives to clients (from 32768 on, unless a machine is set up otherwise): while a server
+// is down that its clients look for, one of them could be given the very port, and keep the server
+// from coming back.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, last, tries = 12_000, 32_000, 1000
+	for range tries {
+		port := first + mathrand.IntN(last-first)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		return address
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatalf("no port of %d tried from %d to %d is free", tries, first, last)
+	return ""
 }
 
 // eventually waits until look says that it is so. An error of look says why it is not yet.
