@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -323,4 +324,43 @@ func TestABatchThatTheRecordContradictsDecidesNothing(t *testing.T) {
 
 func hasCode(reasons []tier.Reason, c tier.Code) bool {
 	return slices.ContainsFunc(reasons, func(r tier.Reason) bool { return r.Code == c })
+}
+
+// TestASecondCutBelowTheFirstIsSeen: a leader cut the log off at 15, and before the comparison that
+// this raised has looked at anything another one cut it off at 0. What is left of the copies below
+// 15 is of a lineage that the log has left, too: no reader may be given it.
+func TestASecondCutBelowTheFirstIsSeen(t *testing.T) {
+	t.Parallel()
+	w, o, b := newBrokers(t, false)
+	l := b.logs[0]
+	for range 5 {
+		b.roll(l)
+	}
+	must(w.Run())
+	scan := func() {
+		w.Advance(1e9)
+		if _, err := w.Scan(); err != nil {
+			t.Fatal(err)
+		}
+		w.step(engine.Tick{})
+	}
+	b.elect(l, 3, 0)
+	b.append(l, 1)
+	scan()
+	if n := len(w.Queued()); n != 1 {
+		t.Fatalf("%d effects are queued, want one comparison", n)
+	}
+	b.elect(l, 0, 0)
+	b.append(l, 5)
+	scan()
+	for range settleRounds {
+		must(w.Run())
+		w.Advance(60e9)
+	}
+	state, _ := w.Ledger().Log(orders)
+	if n := len(state.Clips); n != 1 || state.Clips[0].Offset != 0 {
+		t.Errorf("clips %v, want one at 0", state.Clips)
+	}
+	o.Quiet()
+	sound(t, o)
 }

@@ -238,7 +238,11 @@ func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Re
 		}
 	case Disputed:
 		l.succeeded(what)
-		l.disputed = &dispute{at: res.At, segment: res.Segment, read: true}
+		d := &dispute{at: res.At, segment: res.Segment, read: true}
+		if l.disputed != nil {
+			d.at = min(d.at, l.disputed.at) // what was in doubt before still is
+		}
+		l.disputed = d
 	case Failed:
 		e.failed(l, what, res)
 	}

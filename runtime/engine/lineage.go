@@ -170,6 +170,9 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 		l.sum.holds = false
 		l.disputed, l.kept, l.remoteKept = nil, nil, nil
 		l.reindex(l.local)
+		// Meanwhile the source may have been cut off once more, and below where this one looked.
+		l.recheck = true
+		l.raise()
 	case Agreed:
 		l.succeeded(what)
 		if l.disputed == nil || l.news {
@@ -183,9 +186,11 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 		}
 		l.disputed.waits = true
 		if l.disputed.read {
-			// The segment that raised it has changed again; its next copy is to wait for a while.
+			// The segment that raised it has changed again; its next copy is to wait for a while. What
+			// the source's record says against the copies stays.
 			e.failed(l, what, Failed{Reason: l.inDispute()})
-			l.disputed = nil
+			l.disputed, l.recheck = nil, true
+			l.raise()
 		}
 	case Failed:
 		e.failed(l, what, res)

@@ -65,6 +65,9 @@ func (r *rig) diverged(at tier.Offset, pos tier.Position) Compare {
 	f := take[Compare](r)
 	st := r.e.logs[orders].state
 	st.Copied, st.Next = min(st.Copied, at), pos+1
+	st.Clips = slices.DeleteFunc(slices.Clone(st.Clips), func(c tier.Clip) bool {
+		return c.Offset >= at
+	})
 	st.Clips = append(st.Clips, tier.Clip{Position: pos, Offset: at, At: r.now})
 	r.step(Finished{ID: f.ID, Result: Diverged{State: st}})
 	return f
@@ -317,5 +320,42 @@ func TestOverlappingCopiesCountOnce(t *testing.T) {
 				t.Errorf("one by one: %d bytes, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestACutBelowAComparisonIsSeen: while the batches from 10 on are compared, another leader cuts
+// the log off at 4. The comparison that is under way looks no deeper than where it began; what the
+// new record says against the copies below must not be forgotten when it ends.
+func TestACutBelowAComparisonIsSeen(t *testing.T) {
+	t.Parallel()
+	r := threeCopies(t)
+	r.look(led(epochs(1, 0, 2, 10, 5, 14), seg(0), rewritten(10, 24), tail(24)))
+	r.look(led(epochs(1, 0, 6, 4), rewritten(0, 8), tail(8)))
+	if f := r.diverged(10, 3); f.From != 10 {
+		t.Fatalf("compared from %d, want 10", f.From)
+	}
+	if f := r.diverged(4, 4); f.From != 0 || !slices.Equal(f.Copies, []tier.Position{0}) {
+		t.Fatalf("then got %+v, want the copy that is left compared", f)
+	}
+	if f := r.copiedOf(6, 5, 8); f.Segment.Base != 0 {
+		t.Fatalf("copied %+v, want what was written anew", f)
+	}
+	r.none()
+	if v := r.view(); v.Remote.Next != 8 || len(v.Alarms) > 0 {
+		t.Fatalf("remote %+v, alarms %v", v.Remote, v.Alarms)
+	}
+}
+
+// TestADoubtOfACopyDoesNotHideADeeperOne: a segment that is being copied disputes offset 14, and
+// since it was read the source's record contradicts all from 4 on.
+func TestADoubtOfACopyDoesNotHideADeeperOne(t *testing.T) {
+	t.Parallel()
+	r := threeCopies(t)
+	r.look(led(nil, seg(0), rewritten(10, 30), tail(30)))
+	f := take[Copy](r)
+	r.look(led(epochs(1, 0, 6, 4), rewritten(0, 8), tail(8)))
+	r.step(Finished{ID: f.ID, Result: Disputed{At: 14, Segment: f.Segment.Log}})
+	if c := take[Compare](r); c.From > 4 {
+		t.Fatalf("compares from %d on, want from where the record speaks against a copy", c.From)
 	}
 }
