@@ -229,9 +229,10 @@ type OpenEpoch struct {
 // MoveStart advances a log's start without asking, since all remote data leave the log. Durable
 // sub-steps: StartMoved, the PUT of its manifest entry, Published.
 type MoveStart struct {
-	ID    EffectID
-	Log   tier.LogID
-	Start tier.Offset
+	ID     EffectID
+	Log    tier.LogID
+	Source string // where the log is
+	Start  tier.Offset
 	// Expired are the ranges of the remote segments that lie below the new start.
 	Expired tier.RangeSet
 	Cause   tier.MoveCause

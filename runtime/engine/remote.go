@@ -60,7 +60,7 @@ func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
 	for i := range l.remote {
 		start = max(start, l.remote[i].Next)
 	}
-	f := MoveStart{ID: e.id(), Log: l.id, Cause: tier.MoveDisabled}
+	f := MoveStart{ID: e.id(), Log: l.id, Source: l.source, Cause: tier.MoveDisabled}
 	if dropped {
 		f.Cause = tier.MoveDropped // nothing of the log is left to be read, whatever is local
 	} else if len(l.local) > 0 {

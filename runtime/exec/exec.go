@@ -191,26 +191,6 @@ func classify(err error, fallback tier.Code) tier.Reason {
 	return tier.Reason{Code: code, Text: err.Error()}
 }
 
-func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, error) {
-	_, err := x.append(ctx, tier.LogOpened{Log: f.Log, Source: f.Source, Layout: f.Layout,
-		Incarnation: f.Incarnation, Epoch: x.epoch(f.Log), Start: f.Start, State: f.State,
-		At: x.c.Now()})
-	if errors.Is(err, ErrRefused) {
-		return failure(tier.CodeIncarnation, "%v", err), nil
-	}
-	if err != nil {
-		return nil, fatal(err)
-	}
-	if err := x.governNew(ctx, f.Log.Table); err != nil {
-		return nil, err
-	}
-	state, ok := x.c.Ledger.Log(f.Log)
-	if !ok {
-		return nil, fmt.Errorf("ledger: %s is not there after it was opened", f.Log)
-	}
-	return engine.Opened{State: state, Table: x.c.Ledger.Table(f.Log.Table)}, nil
-}
-
 // epoch is the table's tier epoch now; 1 for a table never seen.
 func (x *Executor) epoch(log tier.LogID) tier.TierEpoch {
 	return max(x.c.Ledger.Table(log.Table).Epoch, 1)

@@ -54,27 +54,18 @@ func (x *Executor) settings(g *Generation, durable tier.TableState, name string)
 	return cfg, !durable.Frozen(cfg, governed)
 }
 
-// openEpoch brings a log into its table's tier epoch. Durable sub-step: EpochOpened. The manifest
-// entry that it may take follows as a Publish.
-func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Result, error) {
-	_, err := x.append(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
-		Start: f.Start, At: x.c.Now()})
-	if errors.Is(err, ErrRefused) {
-		return failure(tier.CodeTierEpoch, "%v", err), nil
-	}
-	if err != nil {
-		return nil, fatal(err)
-	}
-	state, ok := x.c.Ledger.Log(f.Log)
-	if !ok {
-		return nil, fmt.Errorf("ledger: %s is not there after its epoch was opened", f.Log)
-	}
-	return engine.Opened{State: state, Table: x.c.Ledger.Table(f.Log.Table)}, nil
-}
-
-// moveStart takes remote data out of the log without asking. Durable sub-steps: StartMoved, the
-// manifest entry, Published.
+// moveStart takes remote data out of the log without asking. What came back to the source below the
+// new start since it was scanned would be in no tier: then the engine has to look again. Durable
+// sub-steps: StartMoved, the manifest entry, Published.
 func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Result, error) {
+	if f.Cause == tier.MoveDisabled {
+		begins, err := x.begins(ctx, f.Source, f.Log, f.Start)
+		state, _ := x.c.Ledger.Log(f.Log)
+		if err == nil && begins < f.Start && f.Start > state.LogStart {
+			return failure(tier.CodeChanged, "%s begins at %d, and began at %d when it was scanned", f.Log,
+				begins, f.Start), nil
+		}
+	}
 	return x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: f.Start, Expired: f.Expired,
 		Cause: f.Cause, At: x.c.Now()})
 }

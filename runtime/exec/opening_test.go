@@ -1,0 +1,81 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// TestALogIsOpenedWhereItBeginsNow: when it was scanned its first segment was away, and its owner
+// has brought it back since. What lies below the start of a log is neither copied nor missed.
+func TestALogIsOpenedWhereItBeginsNow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	f := engine.Open{ID: 1, Log: orders, Source: "wal", Layout: tier.LayoutPlain, Start: 10}
+	if o := want[engine.Opened](r, r.do(f)); o.State.Start != 0 || o.State.LogStart != 0 {
+		t.Errorf("opened at %d, the log begins at %d; want 0", o.State.Start, o.State.LogStart)
+	}
+}
+
+// TestALogThatCannotBeReadIsNotOpened: where it begins is not known.
+func TestALogThatCannotBeReadIsNotOpened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.source.look = func() error { return errors.New("input/output error") }
+	failed := want[engine.Failed](r, r.do(r.openEffect()))
+	if _, known := r.ledger.Log(orders); known || failed.Reason.Code != tier.CodeSourceUnread {
+		t.Errorf("failed for %+v, known: %t; want it not opened", failed.Reason, known)
+	}
+}
+
+// TestAnEpochBeginsWhereTheLogDoes: after a disablement by delete nothing older counts, and a
+// segment that came back after the scan is part of what the new epoch has to copy.
+func TestAnEpochBeginsWhereTheLogDoes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.opened()
+	r.changes(tier.TierChanged{State: tier.Disabling, Epoch: 2, Policy: tier.PolicyDelete},
+		tier.TierChanged{State: tier.Disabled, Epoch: 2, Policy: tier.PolicyDelete},
+		tier.TierChanged{State: tier.Enabled, Epoch: 3})
+	f := engine.OpenEpoch{ID: 2, Log: orders, Source: "wal", Epoch: 3, Fresh: true, Start: 20}
+	if o := want[engine.Opened](r, r.do(f)); o.State.Start != 0 || o.State.LogStart != 0 {
+		t.Errorf("opened at %d, the log begins at %d; want 0", o.State.Start, o.State.LogStart)
+	}
+}
+
+// TestAStartIsNotMovedOverWhatCameBack: with a disablement by delete the log begins where its
+// source does. What came back below since it was scanned would be in no tier.
+func TestAStartIsNotMovedOverWhatCameBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.opened()
+	r.copied(0)
+	r.changes(tier.TierChanged{State: tier.Disabling, Epoch: 2, Policy: tier.PolicyDelete})
+	f := engine.MoveStart{ID: 3, Log: orders, Source: "wal", Start: 10, Cause: tier.MoveDisabled,
+		Expired: tier.RangeSet{{Base: 0, Next: 10}}}
+	failed := want[engine.Failed](r, r.do(f))
+	if s, _ := r.ledger.Log(orders); s.LogStart != 0 || failed.Reason.Code != tier.CodeChanged {
+		t.Errorf("the log begins at %d (%+v), want it to wait for another scan", s.LogStart, failed)
+	}
+	r.must(r.disk.Remove("wal/orders/0/" + fileName(0)))
+	if m := want[engine.Moved](r, r.do(f)); m.Start != 10 {
+		t.Errorf("then moved to %d, want 10", m.Start)
+	}
+}
+
+// changes takes the table orders through steps of its tiering.
+func (r *rig) changes(steps ...tier.TierChanged) {
+	r.t.Helper()
+	for _, s := range steps {
+		s.Table, s.At = "orders", r.now
+		_, err := r.ledger.Append(context.Background(), s)
+		r.must(err)
+	}
+}
