@@ -241,8 +241,13 @@ func (o *Oracle) oldestRemoved(id tier.LogID) (base tier.Offset, ok bool) {
 
 func (o *Oracle) lost(key string) { o.changed = true; o.lostKeys = append(o.lostKeys, key) }
 
-// resumed notes that an operator let a table go on with a new window.
+// resumed notes that an operator let a table go on with a new window, if that is durable: whatever
+// the process was told became of its record.
 func (o *Oracle) resumed(table string) {
+	ledger, err := o.w.ledgerNow()
+	if err != nil || ledger.table(table).Window != (tier.BrakeWindow{Since: o.w.Now}) {
+		return
+	}
 	for i := range o.deletions {
 		if o.deletions[i].log.Table == table {
 			o.deletions[i].forgiven = true

@@ -253,3 +253,34 @@ func TestTheOracleIsSilent(t *testing.T) {
 		t.Fatalf("the outcome lacks the last deletion:\n%s", outcome(r.w))
 	}
 }
+
+// TestAResumeCountsIfItIsDurable: its record fails, and the process ends. Whether the brake has a
+// new window shows in the ledger alone; only if it has does it forget what went before.
+func TestAResumeCountsIfItIsDurable(t *testing.T) {
+	t.Parallel()
+	for name, fate := range map[string]Fate{"it is": FailAfter, "it is not": Fail} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.copied(2)
+			r.w.Advance(2 * time.Hour)
+			r.run()
+			r.armed, r.n, r.fate = true, 0, fate
+			if err := r.w.Resume(orders.Table); err == nil || !r.fired {
+				t.Fatalf("the record did not fail: %v", err)
+			}
+			r.armed = false
+			for _, d := range r.oracle.deletions {
+				if durable := fate == FailAfter; d.forgiven != durable {
+					t.Errorf("the deletion of %d is forgiven: %t", d.base, d.forgiven)
+				}
+			}
+			r.w.Kill()
+			r.do(r.w.Start())
+			r.settle()
+			if v := r.oracle.Violations(); len(v) > 0 {
+				t.Error(v)
+			}
+		})
+	}
+}

@@ -362,13 +362,13 @@ func (w *World) Resume(table string) error {
 			refused = err
 			return nil
 		}
+		if w.oracle != nil {
+			w.oracle.resumed(table)
+		}
 		if err != nil {
 			return err
 		}
 		w.step(engine.Resumed{Table: table})
-		if w.oracle != nil {
-			w.oracle.resumed(table)
-		}
 		return nil
 	})
 	return cmp.Or(err, refused)
