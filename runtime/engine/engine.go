@@ -395,9 +395,8 @@ func (e *Engine) evaluate(l *logIndex) {
 			e.considerDelete(l)
 		}
 	}
-	if _, governed := e.config(t); (governed || t.state.Dropped != 0) && l.opened && !l.inDoubt() {
-		e.publish(l)
-		e.considerRemote(l) // the store keeps its own time, whatever becomes of the source
+	if _, governed := e.config(t); (governed || t.state.Dropped != 0) && l.opened {
+		e.considerStore(l, t)
 	}
 	e.nominate(l, wasUnasked)
 	l.forgive(e.now)
@@ -405,6 +404,23 @@ func (e *Engine) evaluate(l *logIndex) {
 	if l.due != never {
 		e.due.fix(l)
 	}
+}
+
+// considerStore decides what of the log is due in the store, which keeps its own time, whatever
+// becomes of the source: a disablement has to end also where that is gone.
+func (e *Engine) considerStore(l *logIndex, t *tableIndex) {
+	if l.block != nil && t.state.State != tier.Enabled && !e.retryLater(l) {
+		e.resolveNext(l) // nobody else does
+	}
+	doubt := l.inDoubt()
+	if l.block != nil && l.leaves(t) {
+		doubt = l.comparing // what is left of the lineage leaves with the rest
+	}
+	if doubt {
+		return
+	}
+	e.publish(l)
+	e.considerRemote(l)
 }
 
 // forgive forgets a failure that has nothing left to try again: what failed is gone.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -139,5 +140,45 @@ func TestALogThatTierdEmptiedIsNotMissed(t *testing.T) {
 	r.code(tier.CodeSourceVanished)
 	if r.e.Emptied("wal") {
 		t.Fatal("emptied by its owner")
+	}
+}
+
+// TestADropEndsThoughAnAttemptIsUnknown: nothing local of a dropped table is touched, nor is a log
+// whose source is gone; but what became of a copy of it has to be found out, or the disablement
+// would never end.
+func TestADropEndsThoughAnAttemptIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, becomes := range map[string]func(*rig) tier.TableState{
+		"it is dropped": func(r *rig) tier.TableState {
+			s := tier.TableState{Table: "orders", State: tier.Disabling, Epoch: 2,
+				Policy: tier.PolicyDelete, Since: r.now, Dropped: r.now}
+			r.step(TableDropped{State: s})
+			return s
+		},
+		"its source is gone": func(r *rig) tier.TableState {
+			r.step(SourceScanned{Source: "wal"})
+			r.step(Reconfigured{Settings: settings(func(s *Settings, tab *tier.Table) {
+				s.Generation, tab.Tiering, tab.DisablePolicy = 2, false, tier.PolicyRetain
+			})})
+			r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+			return tier.TableState{Epoch: 2, Policy: tier.PolicyRetain}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, settings())
+			r.seen(seg(0), tail(10))
+			r.opened(0)
+			f := take[Copy](r)
+			r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeStoreError},
+				Attempt: &tier.Attempt{ID: tier.AttemptID{7}, Epoch: 1, Range: seg(0).Range}}})
+			state := becomes(r)
+			r.after(time.Minute)
+			r.step(Finished{ID: take[Resolve](r).ID, Result: Abandoned{Next: 1}})
+			c := take[ChangeTier](r)
+			if c.State != tier.Disabled || c.Epoch != state.Epoch || c.Policy != state.Policy {
+				t.Fatalf("got %+v, want the disablement over", c)
+			}
+		})
 	}
 }
