@@ -16,8 +16,8 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// victim is a log with two segments, of which tests drop the first: of a Kafka partition, or of a
-// plain directory.
+// victim is a log with two segments, of which tests drop the first: of a Kafka partition, of a
+// Fluss bucket, or of a plain directory.
 type victim struct {
 	layout  tier.Layout
 	id      tier.LogID
@@ -38,16 +38,25 @@ func victims(t *testing.T) []victim {
 		{layout: tier.LayoutPlain, id: logID(t, "a/b"), dir: "a/b",
 			target: tier.Range{Base: 1, Next: 5}, records: "1.log",
 			all: []string{"1.crc", "1.log", "1.log.sum"}},
+		{layout: tier.LayoutFluss, id: logID(t, "shop.visits/2024-01-0"),
+			dir: "shop/visits-7/2024-01-p3/log-0", target: tier.Range{Base: 100, Next: 200},
+			records: stem + ".log", all: []string{stem + ".index", stem + ".log",
+				stem + ".timeindex", stem + ".writer_snapshot"}},
 	}
 }
 
 // fill writes the log, makes it durable and returns its source.
 func (v *victim) fill(w *world) *logdir.Source {
-	if v.layout == tier.LayoutKafka {
+	switch v.layout {
+	case tier.LayoutKafka:
 		b := newBroker(w)
 		b.seg(v.dir, 100, 200)
 		b.seg(v.dir, 200, 250)
-	} else {
+	case tier.LayoutFluss:
+		b := newTablet(w)
+		b.seg(v.dir, 100, 200)
+		b.seg(v.dir, 200, 250)
+	default:
 		for _, name := range append(slices.Clone(v.all), "5.log", "5.crc") {
 			w.put(v.dir+"/"+name, []byte("content of "+name))
 		}

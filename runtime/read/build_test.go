@@ -271,9 +271,22 @@ func (w *world) copySegment(id tier.LogID, r tier.Range) tier.Position {
 	return a.Position
 }
 
-// partitionDir is the directory of a Kafka log.
+// flussWorld is a world over a copy of a real tablet server's directory.
+func flussWorld(t *testing.T, set string) *world {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../testdata/fluss", set))); err != nil {
+		t.Fatal(err)
+	}
+	return newWorld(t, logdir.Config{Name: "broker", Layout: tier.LayoutFluss,
+		LocalDelete: tier.LocalDeleteNever}, dir)
+}
+
+// partitionDir is the directory of a Kafka or Fluss log.
 func (w *world) partitionDir(id tier.LogID) string {
-	return filepath.Join(w.dir, id.Table+"-"+id.Name)
+	scan, _, err := w.src.Look(w.t.Context(), id)
+	w.must(err)
+	return filepath.Join(w.dir, scan.Dir)
 }
 
 // drop removes the files of the n oldest local segments.
@@ -291,7 +304,7 @@ func (w *world) drop(id tier.LogID, n int) {
 	}
 }
 
-// raw is the content of all .log files of a Kafka log, in order.
+// raw is the content of all .log files of a Kafka or Fluss log, in order.
 func (w *world) raw(id tier.LogID) []byte {
 	w.t.Helper()
 	logs, err := filepath.Glob(filepath.Join(w.partitionDir(id), "*.log"))

@@ -178,12 +178,15 @@ func TestWhichLog(t *testing.T) {
 	told.Incarnation = "AAAA"
 	here := local(0)
 	here.Layout, here.Incarnation = tier.LayoutKafka, "BBBB"
+	numbered := add(0, 1, span(0, 10), 10)
+	numbered.Incarnation = "7/3"
 	for _, c := range []struct {
 		fact tier.Fact
 		scan *tier.Scan
 		want tier.LogState
 	}{
 		{told, nil, tier.LogState{Layout: tier.LayoutKafka, Incarnation: "AAAA"}},
+		{numbered, nil, tier.LogState{Layout: tier.LayoutFluss, Incarnation: "7/3"}},
 		{told, here, tier.LogState{Source: "wal", Layout: tier.LayoutKafka, Incarnation: "AAAA"}},
 		{add(0, 1, span(0, 10), 10), here,
 			tier.LogState{Source: "wal", Layout: tier.LayoutKafka, Incarnation: "BBBB"}},

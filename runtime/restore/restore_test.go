@@ -45,13 +45,25 @@ func batches(r tier.Range, epoch tier.LeaderEpoch) (out []byte) {
 	return out
 }
 
+// flussBatches makes the same of Fluss.
+func flussBatches(r tier.Range, epoch tier.LeaderEpoch) (out []byte) {
+	for o := r.Base; o < r.Next; o += 5 {
+		out = kbatchtest.Fluss(out, 2, kbatchtest.Spec{Base: o, Last: o + 4, Epoch: epoch, Body: 40})
+	}
+	return out
+}
+
 // add puts a copy on the shelf and into the log.
 func (s shelf) add(l *verify.Log, r tier.Range, epoch tier.LeaderEpoch) tier.Position {
 	pos := tier.Position(len(l.Facts))
 	c := tier.Copy{Attempt: tier.AttemptID{byte(pos + 1)}, Position: pos, Epoch: 1, ModTime: t0,
 		Content: tier.Content{Range: r, LastNext: r.Next,
 			Lineage: []tier.EpochStart{{Epoch: epoch, Start: r.Base}}}}
-	for ext, data := range map[string][]byte{".log": batches(r, epoch), ".index": []byte("index")} {
+	records := batches(r, epoch)
+	if l.Layout == tier.LayoutFluss {
+		records = flussBatches(r, epoch)
+	}
+	for ext, data := range map[string][]byte{".log": records, ".index": []byte("index")} {
 		name := fmt.Sprintf("%020d%s", r.Base, ext)
 		s[tier.ObjectKey{Log: l.ID, Epoch: 1, Base: r.Base, Attempt: c.Attempt, Name: name}] = data
 		file := tier.SourceFile{FileDigest: tier.FileDigest{Name: name, Size: int64(len(data)),
@@ -67,14 +79,18 @@ func (s shelf) add(l *verify.Log, r tier.Range, epoch tier.LeaderEpoch) tier.Pos
 // diverged is a log of which a second leader wrote [20, 40) anew, and a third began at 50 what the
 // second's copy goes on with.
 func diverged(s shelf) Source {
-	l := &verify.Log{ID: orders, Layout: tier.LayoutKafka}
-	first := s.add(l, tier.Range{Base: 0, Next: 40}, 1)
-	second := s.add(l, tier.Range{Base: 20, Next: 60}, 2)
-	third := s.add(l, tier.Range{Base: 50, Next: 80}, 2)
+	return divergedOf(s, Source{Log: &verify.Log{ID: orders, Layout: tier.LayoutKafka},
+		Incarnation: "t0pic"})
+}
+
+func divergedOf(s shelf, l Source) Source {
+	first := s.add(l.Log, tier.Range{Base: 0, Next: 40}, 1)
+	second := s.add(l.Log, tier.Range{Base: 20, Next: 60}, 2)
+	third := s.add(l.Log, tier.Range{Base: 50, Next: 80}, 2)
 	l.Counted = []verify.Counted{{Range: tier.Range{Base: 0, Next: 20}, Position: first},
 		{Range: tier.Range{Base: 20, Next: 50}, Position: second},
 		{Range: tier.Range{Base: 50, Next: 80}, Position: third}}
-	return Source{Log: l, Incarnation: "t0pic"}
+	return l
 }
 
 // run restores into the directory as the command does.
@@ -155,7 +171,11 @@ func want() map[string]string {
 
 func compare(t *testing.T, what string, got map[string]string) {
 	t.Helper()
-	expected := want()
+	compareWith(t, what, got, want())
+}
+
+func compareWith(t *testing.T, what string, got, expected map[string]string) {
+	t.Helper()
 	for name, text := range expected {
 		if got[name] != text {
 			t.Errorf("%s: %s has %d bytes, want %d: %.60q", what, name, len(got[name]), len(text),
@@ -186,6 +206,41 @@ func TestOnlyWhatCountsIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, "at once", content(t, dir, "."))
+}
+
+// TestABucketIsRestored where its tablet server looks for it, with checkpoints by ids.
+func TestABucketIsRestored(t *testing.T) {
+	t.Parallel()
+	cut := func(from, to tier.Offset, epoch tier.LeaderEpoch) string {
+		return string(flussBatches(tier.Range{Base: from, Next: to}, epoch))
+	}
+	for _, c := range []struct{ id, incarnation, dir, line string }{
+		{"shop.orders/3", "7", "shop/orders-7/log-3/", "7 3 80\n"},
+		{"shop.visits/2024-01-0", "7/12", "shop/visits-7/2024-01-p12/log-0/", "7 12 0 80\n"},
+	} {
+		id, err := tier.ParseLogID(c.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := shelf{}
+		p, err := Make([]Source{divergedOf(s, Source{Incarnation: c.incarnation,
+			Log: &verify.Log{ID: id, Layout: tier.LayoutFluss}})}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := vfs.NewMem(func() tier.Time { return t0 })
+		if err := run(dir, s, p); err != nil {
+			t.Fatal(err)
+		}
+		compareWith(t, c.id, content(t, dir, "."), map[string]string{
+			c.dir + "00000000000000000000.log":   cut(0, 20, 1),
+			c.dir + "00000000000000000020.log":   cut(20, 50, 2),
+			c.dir + "00000000000000000050.log":   cut(50, 80, 2),
+			c.dir + "00000000000000000050.index": "index",
+			"recovery-point-offset-checkpoint":   "0\n1\n" + c.line,
+			"high-watermark-checkpoint":          "0\n1\n" + c.line,
+		})
+	}
 }
 
 // TestARestoreSurvivesEachFault stops a restore at each operation of the file system, by an error
@@ -265,6 +320,18 @@ func TestWhatCannotBeRestored(t *testing.T) {
 	l.Layout = tier.LayoutPlain
 	if _, err := Make([]Source{l}, Options{}); err == nil {
 		t.Error("a plain segment was cut")
+	}
+	for id, incarnation := range map[string]string{"shop.orders/0": "", "shop.orders/1": "7/3",
+		"shop.visits/a-0": "7", "orders/0": "7", "shop.visits/b-0": "t50CW9GGSAO8FjqW_zdKWA"} {
+		at, err := tier.ParseLogID(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := divergedOf(shelf{}, Source{Incarnation: incarnation,
+			Log: &verify.Log{ID: at, Layout: tier.LayoutFluss}})
+		if _, err := Make([]Source{l}, Options{}); err == nil {
+			t.Errorf("%s of the incarnation %q was restored somewhere", id, incarnation)
+		}
 	}
 	l = diverged(shelf{})
 	l.Facts[0].Add.Content.Files[1].Name = "../x"
