@@ -32,9 +32,9 @@ type verifyCmd struct {
 // Help gives examples.
 func (c *verifyCmd) Help() string {
 	return `Compares the manifests in the store with the ledger; asks for the size of every object of
-every copy that counts; reads the copies back and compares SHA-256 and CRC32C, and in Kafka logs the
-checksum of every record batch; accounts for every offset below the copied offset; and lists objects
-that nothing names. It changes nothing and reads no local file.
+every copy that counts; reads the copies back and compares SHA-256 and CRC32C, and in Kafka and
+Fluss logs the checksum of every record batch; accounts for every offset below the copied offset;
+and lists objects that nothing names. It changes nothing and reads no local file.
 
 Recorded holes, and orphans that are too young to be collected, are listed and are no failure.
 
