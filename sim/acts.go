@@ -25,7 +25,7 @@ type act struct {
 func (h *play) acts() []act {
 	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
 		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
-		h.overlapActs(), h.factsActs())
+		h.overlapActs(), h.factsActs(), h.readerActs())
 }
 
 func (h *play) log() tier.LogID {
@@ -45,6 +45,9 @@ func (h *play) segment() (id tier.LogID, base tier.Offset, ok bool) {
 }
 
 func (h *play) ownerActs() []act {
+	if h.broker != nil {
+		return h.leaderActs()
+	}
 	return []act{
 		{kindOwner, "rolls", 8, func() {
 			id := h.log()
@@ -313,9 +316,13 @@ func (h *play) overlapActs() []act {
 			h.meet = meet
 		}
 	}
+	owner := h.ownerBetween
+	if h.broker != nil {
+		owner = h.leaderBetween
+	}
 	// What ends the process in the middle is found when the effect around it has ended.
 	return []act{
-		{kindOverlap, "with its owner", 2, h.ownerBetween},
+		{kindOverlap, "with its owner", 2, owner},
 		{kindOverlap, "with a scan", 1, arm(func() { _ = h.scan() })},
 		{kindOverlap, "with a run", 1, arm(func() { _ = h.w.Run() })},
 		{kindOverlap, "and is given up", 1, arm(func() { h.w.GiveUp() })},

@@ -115,6 +115,7 @@ type play struct {
 	hash hash.Hash64
 	rate rates
 
+	broker  *broker // that owns the logs; nil where they are plain
 	over    overrides
 	policy  int             // of policyNames, in force; only where Unsettled
 	store   []storeFault    // faults of the store that wait for their call
@@ -204,7 +205,7 @@ func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
 }
 
 func (h *play) begin() {
-	h.rate = drawRates(h.c, h.p.Unsettled)
+	h.rate = h.p.drawRates(h.c)
 	h.out.Faultless = h.rate.faultless
 	c := h.p.Config
 	c.Workers = choose.Number(h.c, "workers", 1, 2)
@@ -225,9 +226,15 @@ func (h *play) begin() {
 	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
 	w.Answered = h.answered
 	w.Bucket.SetHook(h.onStore)
+	if w.Config.Layout == tier.LayoutKafka {
+		silent := choose.Yes(h.c, "without a record of epochs")
+		h.broker = newBroker(w, silent, h.p.Logs...)
+	}
 	h.startProcess()
-	for _, id := range h.p.Logs {
-		must(w.Append(id, 1))
+	if h.broker == nil {
+		for _, id := range h.p.Logs {
+			must(w.Append(id, 1))
+		}
 	}
 	h.small()
 }
@@ -554,6 +561,7 @@ func (h *play) heal() {
 	h.line(LaneStep, "everything heals, and time passes")
 	h.w.Skew = 0
 	must(h.w.Return())
+	h.leadersHeal()
 	forbidden := h.w.Config.Delete != h.p.Config.Delete
 	h.w.Config.Delete = h.p.Config.Delete
 	h.w.Config.Brake = h.p.Config.Brake
@@ -570,7 +578,7 @@ func (h *play) heal() {
 	}
 	h.acceptClock()
 	waited := false
-	for range 2 * settleRounds {
+	for round := range 2 * settleRounds {
 		for _, table := range h.p.tables() {
 			if h.w.process.ledger.Table(table).Paused != nil {
 				h.resume(table)
@@ -584,8 +592,10 @@ func (h *play) heal() {
 		h.alive(h.w.Elapse(time.Minute))
 		if refused {
 			refused = h.reload() != nil // a disablement was in progress
-		} else if !waited {
+		} else if !waited && (h.broker == nil || round >= settleRounds) {
 			waited = true
+			h.o.Current()
+			h.judge()
 			h.alive(h.w.Elapse(h.p.longest()))
 		}
 	}

@@ -17,6 +17,11 @@ func TestHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tryHistories(t, p)
+}
+
+func tryHistories(t *testing.T, p *Project) {
+	t.Helper()
 	failed := 0
 	for seed := *firstSeed; seed < *firstSeed+uint64(*historyCount) && failed < 3; seed++ {
 		if _, f := p.Find(seed); f != nil {

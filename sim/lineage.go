@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -14,6 +15,31 @@ func (o *Oracle) leads(id tier.LogID, lineage []tier.EpochStart, end tier.Offset
 	o.changed = true
 	l := o.record(id)
 	l.lineage, l.end = slices.Clone(lineage), end
+}
+
+// replicated notes up to where every replica has the owner's log.
+func (o *Oracle) replicated(id tier.LogID, hw tier.Offset) {
+	o.changed = true
+	l := o.record(id)
+	l.replicas, l.hw = true, hw
+	l.hwMax = max(l.hwMax, hw)
+}
+
+// unreplicated says what is wrong with a segment that the replicas of its log need not have: a new
+// leader may cut it off at any time.
+func (o *Oracle) unreplicated(s *segmentRecord, l *logRecord) string {
+	if l.replicas && s.closed && s.Next > l.hw {
+		return fmt.Sprintf("it ends at %d, above the high watermark %d of its log", s.Next, l.hw)
+	}
+	return ""
+}
+
+// above (S2): nothing counts as copied that was never on all replicas.
+func (o *Oracle) above(l *ledgerLog) string {
+	if r := o.record(l.state.Log); r.replicas && l.state.Copied > r.hwMax {
+		return fmt.Sprintf("its high watermark never was above %d", r.hwMax)
+	}
+	return ""
 }
 
 // cuts notes that a new leader cut off everything at or above the offset. It comes before the owner
@@ -37,6 +63,18 @@ func (o *Oracle) cuts(id tier.LogID, at tier.Offset) {
 		keep[n-1].closed = false
 	}
 	l.segments = keep
+}
+
+// Current judges what readers are offered of logs whose leaders changed, once nothing fails any
+// more and a Run has come to its end; see Quiet.
+func (o *Oracle) Current() {
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		return // rest says so
+	}
+	for _, l := range o.logs {
+		o.current(l, ledger.log(l.id), ledger.table(l.id.Table))
+	}
 }
 
 // current (S2): when nothing fails any more, no reader is offered anything of a lineage that the

@@ -33,6 +33,7 @@ func (o *Oracle) Quiet() {
 		o.expired(l, files, ledger)
 		o.settled(l, files, known, store)
 		o.current(l, known, ledger.table(l.id.Table))
+		o.readable(l)
 	}
 	if at := o.w.process.engine.RetryAt(); at != 0 {
 		o.violate(NoLivelock, "nothing fails any more, and something is to be tried again at %s", at)

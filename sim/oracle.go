@@ -22,7 +22,9 @@ const (
 	Gated            Property = "S5 Gated"
 	NoGap            Property = "S6 NoGap"
 	StartFirst       Property = "S7 StartBeforeRemoteDelete"
+	EpochFence       Property = "S8 EpochFence"
 	ActiveUntouched  Property = "S10 ActiveUntouched"
+	ReadBack         Property = "S11 ReadBack"
 
 	PluginContainment Property = "S12 PluginContainment"
 
@@ -79,6 +81,7 @@ type Oracle struct {
 	changed    bool      // something did, since rest looked
 	blind      bool      // it only takes notes
 	departures []departed
+	fence      fence
 	judged     int            // deletions that the user's properties were asked about
 	old        bool           // the ledger is one that was put back
 	buried     []*ledgerTruth // those that it replaced
@@ -94,6 +97,9 @@ type logRecord struct {
 	cutAt    tier.Offset      // the lowest offset that ever was cut off; the highest there is if none
 	lineage  []tier.EpochStart
 	end      tier.Offset // of the owner's log, where it has a lineage
+	replicas bool        // it has some, which have it up to hw, and had it up to hwMax
+	hw       tier.Offset
+	hwMax    tier.Offset
 }
 
 // segmentRecord is one segment as its owner wrote it.
@@ -132,6 +138,7 @@ func (w *World) Observe() *Oracle {
 		disabled: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
 		objections: map[uint64]string{},
+		fence:      fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
 		starts:     map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}
 	return w.oracle
@@ -335,6 +342,7 @@ func (o *Oracle) rest() {
 		o.named(ledger, store)
 	}
 	o.behind(ledger)
+	o.fences(ledger)
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
 		t := ledger.table(l.state.Log.Table)

@@ -26,6 +26,9 @@ type Project struct {
 	// Unsettled lets histories change table settings and policies at any moment. Without it they
 	// stay as they are, so that what a history shows is what the user has.
 	Unsettled bool
+	// Focus makes the actions that it names, as "kind: name", so many times as likely as they are.
+	// Kinds that a seed has nothing of are among those that the focus names all the same.
+	Focus map[string]int
 	// UserPolicies is set where policies beside the built-in one are in force.
 	UserPolicies bool
 	// Promises are the user's own properties; nil for none.

@@ -67,6 +67,7 @@ func (o *Oracle) dooms(f fileName, p Point) {
 	o.gated(f, files, p.Name)
 	o.announced(f, files, p.Name, true)
 	o.proved(f, files, p.Name)
+	o.provedNow(f, files, p.Name)
 	i := slices.IndexFunc(files, func(x file) bool { return x.at == p.Name })
 	if i < 0 || slices.ContainsFunc(o.deletions, func(d deletion) bool {
 		return d.inode == files[i].stat.Inode // a crash undid the step, and it is taken again
@@ -178,8 +179,19 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "local_delete is " + string(o.w.Config.Delete)
 	case o.denies(f.log):
 		return "a policy denies it"
+	case o.ofOne(f) != "":
+		return o.ofOne(f)
 	case !o.Policies && !o.over(o.limits(table), f, files):
 		return "no limit of the table is over"
+	}
+	return ""
+}
+
+// ofOne says why the segment is of this one replica alone.
+func (o *Oracle) ofOne(f fileName) string {
+	l := o.record(f.log)
+	if s := l.segment(f.base); s != nil {
+		return o.unreplicated(s, l)
 	}
 	return ""
 }
@@ -441,6 +453,9 @@ func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 	below := tier.Range{Base: max(l.state.Start, l.state.LogStart), Next: l.state.Copied}
 	if !leaves(t) && l.state.Epoch >= t.Fresh && !l.covered().Covers(below) {
 		why = "of what lies below it something was never copied"
+	}
+	if w := o.above(l); w != "" {
+		why = w
 	}
 	for _, fact := range l.facts {
 		if fact.Add == nil || !l.counts(fact.Add, t) {

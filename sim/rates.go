@@ -9,6 +9,7 @@ type rates struct {
 	length    int
 	faultless bool
 	kinds     map[string]int
+	focus     map[string]int // see Project
 }
 
 // The kinds of actions.
@@ -24,6 +25,7 @@ const (
 	kindStop     = "stop"
 	kindOverlap  = "overlap"
 	kindFacts    = "facts"
+	kindReader   = "reader"
 )
 
 // faultKinds are those that a faultless history has none of.
@@ -34,9 +36,9 @@ type rater interface {
 	Rate(kind string, levels ...int) int
 }
 
-func drawRates(c choose.Chooser, unsettled bool) rates {
+func (p *Project) drawRates(c choose.Chooser) rates {
 	r := rates{length: 80, kinds: map[string]int{kindOwner: 3, kindProcess: 8, kindTime: 4,
-		kindOperator: 1, kindFacts: 1}}
+		kindOperator: 1, kindFacts: 1, kindReader: 1}}
 	by, ok := c.(rater)
 	if !ok {
 		by = level{}
@@ -48,9 +50,10 @@ func drawRates(c choose.Chooser, unsettled bool) rates {
 			r.kinds[kind] = rate
 		}
 	}
-	if rate := by.Rate(kindSettings, 0, 1, 2); unsettled {
+	if rate := by.Rate(kindSettings, 0, 1, 2); p.Unsettled {
 		r.kinds[kindSettings] = rate
 	}
+	r.focus = p.Focus
 	return r
 }
 
@@ -69,6 +72,9 @@ func (r *rates) weights(acts []act, steps int) []int {
 	}
 	for i, a := range acts {
 		out[i+1] = r.kinds[a.kind] * a.weight
+		if times := r.focus[a.kind+": "+a.name]; times > 0 {
+			out[i+1] = max(r.kinds[a.kind], 1) * a.weight * times
+		}
 	}
 	return out
 }

@@ -131,16 +131,17 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 		return // no reader was ever sent there
 	}
 	grace := tier.Time(o.w.Config.Grace)
-	if l.clip(c.Position, c.Content.Range).Empty() {
-		for _, f := range store.manifest(l.state.Log) {
-			if f.Clip != nil && f.Position > c.Position && *f.Clip <= c.Content.Range.Base &&
-				o.w.Now-f.At >= grace {
-				return
-			}
-		}
+	in := l.clip(c.Position, c.Content.Range) // what is left of it once others lead the log
+	cut := in == c.Content.Range
+	for _, f := range store.manifest(l.state.Log) {
+		cut = cut || f.Clip != nil && f.Position > c.Position && *f.Clip <= in.Next &&
+			o.w.Now-f.At >= grace
+	}
+	if cut && in.Empty() {
+		return
 	}
 	for _, m := range l.state.Moves {
-		covers := c.Content.Range.Next <= m.Start || leaves(t) && m.Cause != tier.MoveExpired
+		covers := cut && in.Next <= m.Start || leaves(t) && m.Cause != tier.MoveExpired
 		said := slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {
 			return f.Start != nil && *f.Start >= m.Start
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/plugin"
+	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
@@ -109,6 +110,7 @@ type process struct {
 	store  *objstore.Store
 	source *logdir.Source
 	asker  asker
+	reader *read.Reader // made when somebody reads
 	queue  []engine.Effect
 	calls  []*call      // effects under way, the last one begun last
 	clock  *tier.Reason // why the clock is not trusted

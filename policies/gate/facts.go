@@ -221,7 +221,8 @@ func (o *objections) local(f *Facts) {
 	if s.Closed != tier.Yes {
 		o.add(tier.CodeActiveSegment, "the segment can still grow (closed: %s)", s.Closed)
 	}
-	if f.Log.HasHighWatermark && f.Seg.Range.Next > f.Log.HighWatermark {
+	if f.Log.HasHighWatermark && f.Seg.Range.Next > f.Log.HighWatermark &&
+		!planted.Is(planted.WatermarkIgnored) {
 		o.add(tier.CodeHighWatermark, "the segment ends at %d, above the high watermark %d",
 			f.Seg.Range.Next, f.Log.HighWatermark)
 	}

@@ -115,6 +115,9 @@ func (e *Engine) worthAsking(l *logIndex, t *tableIndex, i int, bytesFrom int64)
 func (e *Engine) birth(l *logIndex, i int) tier.Time {
 	s := &l.local[i]
 	maxTime, modTime := s.MaxTime, s.Log.ModTime
+	if planted.Is(planted.NothingIsZero) && maxTime == 0 {
+		return maxTime
+	}
 	if r, identical, _ := l.copyOf(s); identical {
 		maxTime, modTime = r.MaxTime, r.ModTime
 	}

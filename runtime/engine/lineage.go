@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -79,7 +80,7 @@ func (l *logIndex) doubt(s *tier.Scan, same bool) {
 
 // raise raises a dispute where what the last scan brought gives reason to.
 func (l *logIndex) raise() {
-	if !l.opened || !l.whole {
+	if !l.opened || !l.whole || planted.Is(planted.LineageUnchecked) {
 		return
 	}
 	if l.recheck {
@@ -144,7 +145,8 @@ func (e *Engine) compare(l *logIndex) {
 
 // over are the copies whose batches the segment's must agree with.
 func (l *logIndex) over(s *tier.LocalSegment) []tier.Position {
-	if s.Log == l.cleared || s.Base >= l.summed().inLog.Next {
+	if s.Log == l.cleared || s.Base >= l.summed().inLog.Next ||
+		planted.Is(planted.LineageUnchecked) {
 		return nil
 	}
 	var out []tier.Position

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
@@ -139,7 +140,7 @@ func (f *folder) giveEnds(scan *tier.Scan, at judging, recoveryPoint tier.Offset
 		switch {
 		case !rolled:
 			seg.Waits = tier.WaitsForRoll
-		case scan.HighWatermark < next:
+		case scan.HighWatermark < next && !planted.Is(planted.WatermarkIgnored):
 			seg.Waits = tier.WaitsForHighWatermark
 		case recoveryPoint < next:
 			seg.Waits = tier.WaitsForRecoveryPoint

@@ -28,13 +28,14 @@ const (
 	ClocksIgnored       Fault = "clocks that do not agree are ignored"
 	NotDrained          Fault = "deletions are not drained before tiering is turned off"
 	HoleIsProof         Fault = "a hole is taken for proof"
+	LineageUnchecked    Fault = "the lineage is not checked"
+	WatermarkIgnored    Fault = "the high watermark is ignored"
 )
 
-// All are the faults that simulated histories find, in order. EpochUnchecked is none of them: two
-// other checks stand behind the one that it takes away.
+// All are the faults, in order.
 func All() []Fault {
 	return []Fault{AdvanceBeforeVerify, RecordAfterDrop, NoDirectorySync, ListingIsProof,
-		UnknownIsFailure, UnknownIsSuccess, NothingIsZero, ErrorIsAllow, PrefixIgnored,
-		RemoveBeforeMove, AttemptUnchecked, TTLWithoutProof, CopiedNotRestored,
-		ClocksIgnored, NotDrained, HoleIsProof}
+		UnknownIsFailure, UnknownIsSuccess, NothingIsZero, EpochUnchecked, LineageUnchecked,
+		ErrorIsAllow, PrefixIgnored, RemoveBeforeMove, AttemptUnchecked, WatermarkIgnored,
+		TTLWithoutProof, CopiedNotRestored, ClocksIgnored, NotDrained, HoleIsProof}
 }

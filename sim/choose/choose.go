@@ -25,6 +25,20 @@ func Pick(c Chooser, label string, names []string, weights []int) int {
 	return c.Choose(label, len(names))
 }
 
+// later is a Chooser to which a choice may be unknown.
+type later interface {
+	Later(label string, names []string, weights []int) int
+}
+
+// Later chooses as Pick does, where scenarios are older than the choice: in one that lacks it,
+// outcome 0 is chosen, and must mean what there was before.
+func Later(c Chooser, label string, names []string, weights []int) int {
+	if l, ok := c.(later); ok {
+		return l.Later(label, names, weights)
+	}
+	return Pick(c, label, names, weights)
+}
+
 // Among chooses one of the options, which are named by their own text.
 func Among[T interface{ ~string }](c Chooser, label string, options []T) T {
 	names := make([]string, len(options))
@@ -74,6 +88,13 @@ func (r *Recorder) Choose(label string, n int) int {
 // Pick chooses among names.
 func (r *Recorder) Pick(label string, names []string, weights []int) int {
 	pick := Pick(r.Chooser, label, names, weights)
+	r.Made = append(r.Made, Choice{Label: label, Of: len(names), Pick: pick, Name: names[pick]})
+	return pick
+}
+
+// Later is a choice that older scenarios do not have.
+func (r *Recorder) Later(label string, names []string, weights []int) int {
+	pick := Later(r.Chooser, label, names, weights)
 	r.Made = append(r.Made, Choice{Label: label, Of: len(names), Pick: pick, Name: names[pick]})
 	return pick
 }

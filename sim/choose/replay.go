@@ -78,6 +78,14 @@ func (r *Replay) Pick(label string, names []string, _ []int) int {
 	return c.Pick
 }
 
+// Later chooses as Pick does where the list has the choice next, and else outcome 0.
+func (r *Replay) Later(label string, names []string, weights []int) int {
+	if r.at < len(r.choices) && r.choices[r.at].Label != label {
+		return 0
+	}
+	return r.Pick(label, names, weights)
+}
+
 // Loose makes the choices of a list as far as they fit: in each step those with the right label, in
 // order, and outcome 0 where there is none. It is for shrinking, where a list has lost some of
 // what it was made for.
