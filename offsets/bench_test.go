@@ -57,15 +57,16 @@ func benchLog(n int) tier.LogID {
 	return tier.LogID{Table: fmt.Sprintf("orders-of-region-%d", n/100), Name: fmt.Sprint(n % 100)}
 }
 
-// BenchmarkAppend copies segments of many logs, two records each. With one caller each record has
-// its own commit; with many, one commit serves a group.
+// BenchmarkAppend copies segments of many logs in turn, two records each. With one caller each
+// record has its own commit; with many, one commit serves a group. The logs are as many whoever
+// calls, for pages to be scattered alike, but that each caller has one of its own at least.
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 10, 100, 1000, 5000} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			l, m := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
 			count := &commits{Medium: m}
 			l.medium = count
-			opened := make([]tier.Record, callers)
+			opened := make([]tier.Record, max(callers, 1000))
 			for i := range opened {
 				opened[i] = tier.LogOpened{Log: benchLog(i), Epoch: 1}
 			}
@@ -74,7 +75,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.ResetTimer()
 			var wg sync.WaitGroup
 			for i := range callers {
-				wg.Go(func() { copySegments(b, l, benchLog(i), i, callers) })
+				wg.Go(func() { copySegments(b, l, len(opened), i, callers) })
 			}
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -83,13 +84,12 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// copySegments is one of several callers that append b.N records together. It copies one log from
-// its beginning: every second record advances the copied offset.
-func copySegments(b *testing.B, l *Ledger, id tier.LogID, caller, callers int) {
-	base := tier.Offset(0)
+// copySegments is one of several callers that append b.N records together. It copies its share of
+// the logs from their beginning, a segment of each in turn: every second record advances the copied
+// offset of one.
+func copySegments(b *testing.B, l *Ledger, logs, caller, callers int) {
 	for n := caller; 2*n < b.N; n += callers {
-		r := span(base, base+1)
-		base = r.Next
+		id, r := benchLog(n%logs), span(tier.Offset(n/logs), tier.Offset(n/logs+1))
 		c := benchCopy(n, r)
 		var err error
 		c.Position, err = l.Append(context.Background(),
