@@ -143,6 +143,7 @@ func printCopies(p *page, now api.Time, plan *api.Plan) {
 	if len(rows) > 0 {
 		p.table("COPY\tLOG\tBASE\tNEXT\tSIZE\tSCORE", rows)
 	}
+	reasons(p, now, "", plan.PluginFaults)
 	if t := plan.CopiesTotal; t.Segments > 0 {
 		p.line("copy of %d segments (%s)", t.Segments, humanBytes(t.Bytes))
 	}

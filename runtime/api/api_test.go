@@ -170,6 +170,9 @@ func fullPlan() *api.Plan {
 		Held: []api.HeldCopy{{Log: "clicks/1", Base: 5, Next: 9, Reason: api.ReasonOf(tier.Reason{
 			Code: tier.CodeHeld, Text: "held back from copying by the plugin hot-first",
 			Until: tier.Time(at(30))}, false)}},
+		PluginFaults: []api.Reason{api.ReasonOf(tier.Reason{Code: tier.CodePluginFault,
+			Text:  "plugin spread gave no answer (trap), the built-in order serves: unreachable",
+			Until: tier.Time(at(30))}, true)},
 	}
 }
 

@@ -21,6 +21,9 @@ type Plan struct {
 	CopiesTotal CopiesTotal       `json:"copies_total"`
 	Copies      List[PlannedCopy] `json:"copies"` // in the order in which they begin
 	Held        List[HeldCopy]    `json:"held"`   // by plugins, the oldest of each log
+	// PluginFaults are why plugins gave no answer when they were last asked. The scores of those that
+	// they name are 0 then, and they hold and keep nothing.
+	PluginFaults List[Reason] `json:"plugin_faults"`
 	// Against is today's plan, where this one is of other policies or a later moment; else null.
 	Against *Comparison `json:"against"`
 	// Disablement is what the configuration file, as it is now, would let go if it were loaded: the

@@ -114,6 +114,9 @@ func (d *Daemon) planCopies(p *api.Plan) {
 		p.Held = append(p.Held, api.HeldCopy{Log: h.Log.String(), Base: h.Base, Next: h.Next,
 			Reason: api.ReasonOf(h.Reason, false)})
 	}
+	for _, why := range d.pluginReasons() {
+		p.PluginFaults = append(p.PluginFaults, api.ReasonOf(why, true))
+	}
 }
 
 // planned adds one answer of the gate: a deletion, or what waits.
