@@ -9,8 +9,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/plugin/sdk/go/tierd"
 )
@@ -30,11 +33,18 @@ func (k *keepLast) Configure(s *tierd.Setup) error {
 		Keep   int            `json:"keep"`
 		Tables map[string]int `json:"tables"`
 	}
-	if err := json.Unmarshal(s.Config, &config); err != nil {
-		return err
+	d := json.NewDecoder(bytes.NewReader(s.Config))
+	d.DisallowUnknownFields() // a misspelt key would keep nothing
+	if err := d.Decode(&config); err != nil {
+		return fmt.Errorf("config: %w; want {keep: NUMBER, tables: {NAME: NUMBER}}", err)
 	}
 	if config.Keep < 0 {
 		return fmt.Errorf("keep is %d; want how many segments to keep", config.Keep)
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.Tables)) {
+		if n := config.Tables[name]; n < 0 {
+			return fmt.Errorf("tables: %s is %d; want how many segments to keep", name, n)
+		}
 	}
 	k.general = config.Keep
 	for _, t := range s.Tables {
