@@ -1,11 +1,13 @@
 package interop_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // beside is a tierd beside the node that has the broker drop what is copied.
@@ -36,83 +38,94 @@ func (n *kafkaNode) logs(partition string) []string {
 	return paths
 }
 
+// lastFlag is for runs by hand: make interop INTEROP='-run TestDeleteRecords -last=5m'.
+var lastFlag = flag.Duration("last", 0, "how long TestDeleteRecords goes on at least")
+
 // TestDeleteRecords: while a producer goes on, and tierd and the broker are killed in between, the
-// broker drops what is copied and expired, and nothing else; every acknowledged record is in one of
-// the tiers, once, in order.
+// broker drops what is copied and expired, and nothing else. Three clients read all the while from
+// tierd's own endpoint: each gets every acknowledged record once, in order.
 func TestDeleteRecords(t *testing.T) {
 	t.Parallel()
 	s := filesystem(t)
 	k := newKafka(t, 1)
 	n := k.nodes[0]
+	k.create("kept", 1, 1, smallSegments())
 	k.create("orders", 1, 1, smallSegments())
+	_, stop := k.produce("kept", 50, 1500)
+	stop()
 	h, stop := k.produce("orders", 300, 1500)
 	endpoint := freeAddress(t)
-	r := beside(t, s, k, n, shortTTL, fmt.Sprintf("kafka: {listen: %q}", endpoint))
+	r := beside(t, s, k, n, shortTTL, "tables: [{name: kept, table.log.local-ttl: 30d}, {name: '*'}]",
+		fmt.Sprintf("kafka: {listen: %q}", endpoint))
 	d := r.daemon()
-	progress := func(what string, beyond int64) int64 {
-		t.Helper()
-		var start int64
-		eventually(t, what, func() (err error) {
-			if start, _, err = k.bounds("orders", 0); err == nil && start <= beyond {
-				err = fmt.Errorf("the broker's log begins at %d", start)
-			}
-			return err
-		})
-		return start
+	d.listens(endpoint)
+	readers := follow(t, k, endpoint)
+	at := k.progress("the broker drops something", 100)
+	began := time.Now()
+	for round := 0; round < 3 || time.Since(began) < *lastFlag; round++ {
+		// In turn: tierd, the broker, and both.
+		what := []string{"tierd", "the broker", "tierd and the broker"}[round%3]
+		if round%3 != 1 {
+			d.kill()
+		}
+		if round%3 != 0 {
+			n.crash()
+		}
+		if round%3 != 1 {
+			d = r.daemon()
+		}
+		at = k.progress(fmt.Sprintf("all goes on after %s was killed, %d", what, round), at)
 	}
-	at := progress("the broker drops something", 100)
-	d.kill()
-	d = r.daemon()
-	at = progress("tierd goes on after it was killed", at)
-	n.crash()
-	at = progress("all goes on after the broker was killed", at)
-	d.kill()
-	n.crash()
-	d = r.daemon()
-	progress("all goes on after both were killed", at)
 	stop()
-	at, end, err := k.bounds("orders", 0)
+	_, end, err := k.bounds("orders", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the files go", func() error {
-		if names := n.logs("orders-0"); len(names) == 0 || names[0] < fmt.Sprintf("%020d.log", at) {
-			return fmt.Errorf("%v, and the log begins at %d", names, at)
-		}
-		return nil
-	})
-	whole(t, k, h, endpoint, end)
+	for _, f := range readers {
+		f.whole(h, end)
+	}
+	settled(t, r, k, "orders")
+	if at, _, err := k.bounds("kept", 0); err != nil || at != 0 {
+		t.Errorf("of a table that keeps its segments the broker's log begins at %d, %v", at, err)
+	}
 	d.stop()
-	t.Logf("%d records, the broker has [%d, %d)", h.count(), at, end)
+	t.Logf("%d records in %s", h.count(), time.Since(began))
 	h.compare(t, archived(t, s, "orders/0"), k.consumed(k.bootstrap(), "orders"))
 	audit(t, r)
 }
 
-// whole reads all that was ever acknowledged from tierd's own endpoint, by two clients: each gets
-// each record once, in order, from whichever tier has it.
-func whole(t *testing.T, k *kafka, h *history, endpoint string, end int64) {
+// progress waits until the broker's log of orders begins beyond the offset, and returns where.
+func (k *kafka) progress(what string, beyond int64) (start int64) {
+	k.t.Helper()
+	eventually(k.t, what, func() (err error) {
+		if start, _, err = k.bounds("orders", 0); err == nil && start <= beyond {
+			err = fmt.Errorf("the broker's log begins at %d", start)
+		}
+		return err
+	})
+	return start
+}
+
+// settled waits until the broker has dropped all that is copied, and just that: its log begins at
+// the copied offset, and the older files are gone. All that is copied is over its TTL by then.
+func settled(t *testing.T, r *rig, k *kafka, topic string) {
 	t.Helper()
-	franz := k.read(endpoint, "orders", end)
-	for i, o := range franz.offsets {
-		if o != int64(i) || franz.values[o] != h.values[o] {
-			t.Fatalf("franz-go: record %d has the offset %d and is %.40q, want %.40q", i, o,
-				franz.values[o], h.values[int64(i)])
+	eventually(t, "the broker keeps what is not copied, and nothing else", func() error {
+		start, _, err := k.bounds(topic, 0)
+		if err != nil {
+			return err
 		}
-	}
-	stdout, stderr, code := output(t, t.TempDir(), nil, "java", k.nodes[0].java(
-		"org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", endpoint, "--topic",
-		"orders", "--partition", "0", "--offset", "earliest", "--max-messages", fmt.Sprint(end))...)
-	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-	if code != 0 || int64(len(lines)) != end {
-		t.Fatalf("the console consumer: exit code %d, %d records of %d\n%s", code, len(lines), end,
-			stderr)
-	}
-	for i, line := range lines {
-		if line != h.values[int64(i)] {
-			t.Fatalf("the console consumer: record %d is %.40q, want %.40q", i, line,
-				h.values[int64(i)])
+		l, err := r.log(topic + "/0")
+		if err != nil {
+			return err
 		}
-	}
+		files := k.nodes[0].logs(topic + "-0")
+		if l.CopiedOffset == nil || *l.CopiedOffset != start || len(files) == 0 ||
+			files[0] != fmt.Sprintf("%020d.log", start) {
+			return fmt.Errorf("it begins at %d, has %v, and %+v", start, files, l)
+		}
+		return nil
+	})
 }
 
 // audit wants the record of deletions to be whole, and each deletion in it to have an outcome.

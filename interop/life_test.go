@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -109,6 +110,7 @@ func toggle(t *testing.T, s *store, r *rig, before map[string]string, closed []s
 	p := d(strings.Replace(off, "%", "retain", 1))
 	first := r.table("wal", "DISABLED")
 	p.stop()
+	readBack(t, s, r, before, closed)
 	if got := stored(t, s, before); !slices.Equal(got, closed) {
 		t.Errorf("retain left %v of %v", got, closed)
 	}
@@ -120,6 +122,32 @@ func toggle(t *testing.T, s *store, r *rig, before map[string]string, closed []s
 	p = d(strings.Replace(off, "%", "delete", 1))
 	eventually(t, "the objects go", func() error { return none(s.records(t)) })
 	r.table("wal", "DISABLED")
+	p.stop()
+}
+
+// readBack reads each closed segment through tierd, which has none of them on disk any more: as
+// records, and as a file.
+func readBack(t *testing.T, s *store, r *rig, before map[string]string, closed []string) {
+	t.Helper()
+	address := freeAddress(t)
+	r.configure(strings.Replace(r.text(), "http: {listen: off}",
+		fmt.Sprintf("http: {listen: %q}", address), 1))
+	p := r.daemon()
+	p.listens(address)
+	r.table("wal", "DISABLED")
+	for _, name := range closed {
+		base, err := strconv.Atoi(strings.TrimSuffix(path.Base(name), ".log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ask := range []string{fmt.Sprintf("records?offset=%d&max_bytes=1", base),
+			fmt.Sprintf("segment?base=%d", base)} {
+			url := fmt.Sprintf("http://%s/api/v1/logs/wal/%s/%s", address, path.Dir(name), ask)
+			if got := sum(get(t, url)); got != before[name] {
+				t.Errorf("%s: %s is not as it was", s.name, ask)
+			}
+		}
+	}
 	p.stop()
 }
 

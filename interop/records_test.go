@@ -21,8 +21,8 @@ type history struct {
 	failed error
 }
 
-// produce writes records of about size bytes to partition 0 of the topic, one batch each, until it
-// is stopped, and at least so many.
+// produce writes records, each with a key of its own and of about size bytes, to partition 0 of the
+// topic, one batch each, until it is stopped, and at least so many.
 func (k *kafka) produce(topic string, least, size int) (h *history, stop func()) {
 	k.t.Helper()
 	h = &history{values: map[int64]string{}}
@@ -36,7 +36,8 @@ func (k *kafka) produce(topic string, least, size int) (h *history, stop func())
 		for i := 0; i < least || ctx.Err() == nil; i++ {
 			value := fmt.Sprintf("%s %d %s", topic, i, strings.Repeat("x", size))
 			limit, stopLimit := context.WithTimeout(context.Background(), 2*patience)
-			r, err := client.ProduceSync(limit, &kgo.Record{Value: []byte(value)}).First()
+			r, err := client.ProduceSync(limit, &kgo.Record{Key: fmt.Append(nil, i),
+				Value: []byte(value)}).First()
 			stopLimit()
 			h.mu.Lock()
 			if err != nil {

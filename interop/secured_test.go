@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -70,9 +71,12 @@ func TestSecured(t *testing.T) {
 		"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 		"super.users=User:ANONYMOUS"}})
 	k.create("orders", 1, 1, smallSegments())
-	_, stop := k.produce("orders", 300, 1500)
+	k.create("salaries", 1, 1, smallSegments())
+	_, stop := k.produce("salaries", 300, 1500)
 	stop()
-	allow(t, k)
+	_, stop = k.produce("orders", 300, 1500)
+	stop()
+	allow(t, k, "orders")
 	source := func(mechanism, user, password, ca string) string {
 		return fmt.Sprintf("sources: [{name: broker, layout: kafka, path: %s,\n"+
 			"  local_delete: delete-records, kafka: {bootstrap: %q, tls: {ca_file: %q},\n"+
@@ -103,7 +107,7 @@ func TestSecured(t *testing.T) {
 		s, r := filesystem(t), newRig(t)
 		r.configure(source(mechanism, "tierd", "s3cr3t", ca) + "\nbucket: " +
 			s.bucket("", credentials{}) + "\nhttp: {listen: off}\ninterval: 500ms\n" + shortTTL)
-		r.must("check")
+		hidden(t, r)
 		d := r.daemon()
 		eventually(t, mechanism+": the broker drops something", func() error {
 			start, _, err := k.bounds("orders", 0)
@@ -113,6 +117,8 @@ func TestSecured(t *testing.T) {
 			beyond = max(beyond, start)
 			return err
 		})
+		refused(t, r, k, "salaries", "broker")
+		eventually(t, "status names the topic", func() error { return r.says("broker", "salaries") })
 		d.stop()
 		_, stop := k.produce("orders", 300, 1500)
 		stop()
@@ -123,12 +129,23 @@ func TestSecured(t *testing.T) {
 	}
 }
 
-// allow lets the user tierd do what docs/kafka.md says that it must be allowed.
-func allow(t *testing.T, k *kafka) {
+// hidden wants check to name the topic that tierd may not describe, and to find nothing else.
+func hidden(t *testing.T, r *rig) {
+	t.Helper()
+	stdout, stderr, code := r.tierd("check")
+	said := stdout + stderr
+	if code != 1 || !strings.Contains(said, "describe configs of the topic salaries") ||
+		strings.Contains(said, "orders") {
+		t.Errorf("exit code %d, want 1 and the topic salaries:\n%s", code, said)
+	}
+}
+
+// allow lets the user tierd do with the topic what docs/kafka.md says that it must be allowed.
+func allow(t *testing.T, k *kafka, topic string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	acls := kadm.NewACLs().Topics("*").Allow("User:tierd").AllowHosts("*").
+	acls := kadm.NewACLs().Topics(topic).Allow("User:tierd").AllowHosts("*").
 		Operations(kadm.OpDescribe, kadm.OpDescribeConfigs, kadm.OpDelete).
 		ResourcePatternType(kadm.ACLPatternLiteral)
 	results, err := k.admin().CreateACLs(ctx, acls)
@@ -143,12 +160,17 @@ func allow(t *testing.T, k *kafka) {
 }
 
 // TestTopicSettings: check and status name a broker's retention that is shorter than tierd's, and a
-// compacted topic that is named; one that was compacted only once is tiered.
+// compacted topic that is named; one that is not named is left alone, and one that was compacted
+// only once is tiered.
 func TestTopicSettings(t *testing.T) {
 	t.Parallel()
-	k := newKafka(t, 1)
+	k := startKafka(t, kafkaConfig{nodes: 1, extra: []string{"log.cleaner.backoff.ms=500"}})
 	k.create("hasty", 1, 1, smallSegments("retention.ms=3600000"))
 	k.create("compacted", 1, 1, smallSegments("cleanup.policy=compact"))
+	k.create("once", 1, 1, smallSegments("cleanup.policy=compact", "min.cleanable.dirty.ratio=0"))
+	_, stop := k.produce("compacted", 100, 1500)
+	stop()
+	onceCompacted(t, k)
 	s, r := filesystem(t), newRig(t)
 	config := func(more string) string {
 		return fmt.Sprintf("sources: [{name: broker, layout: kafka, path: %s, "+
@@ -164,20 +186,68 @@ func TestTopicSettings(t *testing.T) {
 			t.Errorf("exit code %d, want 1 and %q:\n%s%s", code, want, stdout, stderr)
 		}
 	}
+	r.configure(config("defaults: {table.log.local-ttl: 1d}"))
 	d := r.daemon()
 	eventually(t, "status has the alarm", func() error {
-		st, err := r.status()
+		return r.says("broker-retention", "hasty")
+	})
+	eventually(t, "the compacted topic is skipped, the other one copied", func() error {
+		skipped, err := r.log("compacted/0")
 		if err != nil {
 			return err
 		}
-		for _, why := range st.Sources[0].Reasons {
-			if why.Code == "broker-retention" && why.Alarm && strings.Contains(why.Text, "hasty") {
+		once, err := r.log("once/0")
+		if err != nil || once.CopiedOffset == nil {
+			return errors.Join(err, fmt.Errorf("%s, %s", skipped, once))
+		}
+		for _, why := range skipped.Reasons {
+			if why.Code == "compacted" && !why.Alarm && *once.CopiedOffset > 100 {
 				return nil
 			}
 		}
-		return fmt.Errorf("%+v", st.Sources)
+		return fmt.Errorf("%s, %s", skipped, once)
 	})
 	d.stop()
 	r.configure(config("defaults: {table.log.local-ttl: 1h}"))
 	r.must("check")
+}
+
+// onceCompacted has the broker compact the topic once, and then no more.
+func onceCompacted(t *testing.T, k *kafka) {
+	t.Helper()
+	_, stop := k.produce("once", 200, 1500)
+	stop()
+	at := filepath.Join(k.nodes[0].data(), "cleaner-offset-checkpoint")
+	eventually(t, "the broker has compacted it", func() error {
+		text, err := os.ReadFile(at)
+		if err == nil && !strings.Contains(string(text), "once 0 ") {
+			err = fmt.Errorf("%q", text)
+		}
+		return err
+	})
+	value := "delete"
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := k.admin().AlterTopicConfigs(ctx, []kadm.AlterConfig{{Name: "cleanup.policy",
+		Value: &value}}, "once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stop = k.produce("once", 100, 1500)
+	stop()
+}
+
+// says is an error unless the only source has an alarm of the code, about what the text has.
+func (r *rig) says(code, text string) error {
+	r.t.Helper()
+	st, err := r.status()
+	if err != nil {
+		return err
+	}
+	for _, why := range st.Sources[0].Reasons {
+		if why.Code == code && why.Alarm && strings.Contains(why.Text, text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%+v", st.Sources)
 }

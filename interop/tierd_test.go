@@ -85,6 +85,15 @@ type logStatus struct {
 	Reasons      []reason `json:"reasons"`
 }
 
+// String shows what stands behind the pointers.
+func (l logStatus) String() string {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
 func (r *rig) status() (s status, err error) {
 	r.t.Helper()
 	stdout, stderr, code := r.tierd("status", "--output", "json")
