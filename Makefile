@@ -82,7 +82,8 @@ lint: ## look for what the compiler lets pass: go.mod, gofmt, vet, staticcheck, 
 	if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	cd interop && $(GO) mod tidy -diff && $(GO) run $(STATICCHECK) ./...
+	cd interop && $(GO) mod tidy -diff && $(GO) vet -tags measure ./... && \
+		$(GO) run $(STATICCHECK) -tags measure ./...
 	$(GO) run $(ERRCHECK) -ignoretests $$($(GO) list ./... | grep -v 'test$$')
 
 opa: ## run OPA's own check, fmt and test over our policies: they take the same files
@@ -118,7 +119,16 @@ interop: ## fetch brokers and stores, test the real command beside them (needs a
 	interop/fetch.sh interop/.systems
 	cd interop && $(GO) vet ./... && $(GO) test -count 1 -timeout 15m ./... $(INTEROP)
 
-check: test check-rest ## all that CI runs
+.PHONY: bench-interop
+bench-interop: ## measure tierd beside rclone and a broker's own tiered storage (needs rclone besides)
+	@command -v rclone >/dev/null || { echo "rclone is missing: apt-get install rclone"; exit 1; }
+	$(GO) build -o bin/ ./cmd/tierd
+	interop/fetch.sh interop/.systems tiered
+	cd interop && $(GO) test -tags measure -run '^TestMeasure$$' -count 1 -timeout 60m . \
+		-table $(CURDIR)/bin/bench-interop.md $(INTEROP)
+	@cat bin/bench-interop.md
+
+check: test check-rest ## what CI runs, but for clients and interop
 
 check-rest: ## all that CI runs, but the tests
 	$(MAKE) build

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 #
-# fetch.sh DIRECTORY: brings the systems that the tests run into the directory: what are Go modules
-# through the module proxy, Azurite through npm, Kafka through Maven. What is there already stays;
-# what Maven and npm keep for themselves is there too. A download that fails is tried again.
+# fetch.sh DIRECTORY [tiered]: brings the systems that the tests run into the directory: what are Go
+# modules through the module proxy, Azurite through npm, Kafka through Maven; with tiered, also the
+# Kafka that is measured. What is there already stays; what Maven and npm keep for themselves is
+# there too. A download that fails is tried again.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,10 +49,12 @@ if ! same azurite/package.json azurite/package-lock.json; then
         { rm package.json; exit 1; })
 fi
 
-if ! same kafka/pom.xml || ! [[ -s $out/kafka/class-path ]]; then
-    mkdir -p "$out/kafka"
-    again mvn -q -B -f kafka/pom.xml -Dmaven.repo.local="$out/maven" dependency:build-classpath \
-        -Dmdep.outputFile="$out/kafka/class-path.new"
-    mv "$out/kafka/class-path.new" "$out/kafka/class-path"
-    cp kafka/pom.xml "$out/kafka/"
-fi
+for pom in kafka "${@:2}"; do
+    if ! same "$pom/pom.xml" || ! [[ -s $out/$pom/class-path ]]; then
+        mkdir -p "$out/$pom"
+        again mvn -q -B -f "$pom/pom.xml" -Dmaven.repo.local="$out/maven" \
+            dependency:build-classpath -Dmdep.outputFile="$out/$pom/class-path.new"
+        mv "$out/$pom/class-path.new" "$out/$pom/class-path"
+        cp "$pom/pom.xml" "$out/$pom/"
+    fi
+done

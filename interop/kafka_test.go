@@ -1,10 +1,12 @@
 package interop_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,6 +44,8 @@ type kafkaConfig struct {
 	secure string   // address of a listener with TLS and SASL; "" for none
 	second bool     // each node has a second log directory
 	extra  []string // lines of all settings
+	from   string   // which class path; "" is kafka
+	jvm    []string // options; none for small and slow brokers, which most tests want
 }
 
 // newKafka starts a cluster of so many nodes.
@@ -138,13 +142,16 @@ func (n *kafkaNode) format(voters string) {
 
 func (n *kafkaNode) java(args ...string) []string {
 	n.t.Helper()
-	path, err := os.ReadFile(filepath.Join(systems, "kafka", "class-path"))
+	path, err := os.ReadFile(filepath.Join(systems, cmp.Or(n.config.from, "kafka"), "class-path"))
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return append([]string{"-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", strings.TrimSpace(string(path))},
-		args...)
+	jvm := n.config.jvm
+	if jvm == nil {
+		jvm = []string{"-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	}
+	return slices.Concat(jvm, []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
+		strings.TrimSpace(string(path))}, args)
 }
 
 func (n *kafkaNode) start() {

@@ -20,6 +20,7 @@ import (
 type store struct {
 	name    string
 	address string // that it listens on; empty where it does not
+	dir     string // where it keeps its buckets, if that is known
 	// signsHost is set where a signature covers the Host header.
 	signsHost bool
 	// bucket is the bucket's part of a configuration that reaches the store at the address.
@@ -100,11 +101,11 @@ func s3(t *testing.T) *store {
 	if err := os.MkdirAll(filepath.Join(dir, "data", "archive"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &store{name: "S3", address: freeAddress(t), signsHost: true,
+	s := &store{name: "S3", address: freeAddress(t), dir: filepath.Join(dir, "data"), signsHost: true,
 		env: func(string) []string { return nil }}
 	start(t, dir, "versitygw", nil, filepath.Join(systems, "bin", "versitygw"), "--port", s.address,
 		"--access", "interop", "--secret", "interop-secret", "posix",
-		filepath.Join(dir, "data")).listens(s.address)
+		s.dir).listens(s.address)
 	s.bucket = func(address string, c credentials) string {
 		secret := "interop-secret"
 		if c.wrong {
