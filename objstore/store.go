@@ -80,6 +80,16 @@ func (s *Store) Fact(ctx context.Context, log tier.LogID, pos tier.Position,
 	return s.readEntry(ctx, key, Key{Kind: KeyEntry, Log: log, Position: pos, Attempt: attempt})
 }
 
+// Checkpoint reads one manifest checkpoint back and checks it.
+func (s *Store) Checkpoint(ctx context.Context, log tier.LogID, level uint8, block uint64) (
+	[]tier.Fact, error) {
+	key, err := s.keys.Checkpoint(log, level, block)
+	if err != nil {
+		return nil, err
+	}
+	return s.readCheckpoint(ctx, key, Key{Kind: KeyCheckpoint, Log: log, Level: level, Block: block})
+}
+
 // PutCheckpoint writes the manifest checkpoint of the block at the level, which stands for the
 // positions [block*64^level, (block+1)*64^level): facts are all that hold among them. The same
 // facts give the same bytes, so it can be repeated.

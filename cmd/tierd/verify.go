@@ -31,10 +31,11 @@ type verifyCmd struct {
 
 // Help gives examples.
 func (c *verifyCmd) Help() string {
-	return `Compares the manifests in the store with the ledger; asks for the size of every object of
-every copy that counts; reads the copies back and compares SHA-256 and CRC32C, and in Kafka and
-Fluss logs the checksum of every record batch; accounts for every offset below the copied offset;
-and lists objects that nothing names. It changes nothing and reads no local file.
+	return `Compares the manifests in the store, each entry and each checkpoint, with the ledger; asks
+for the size of every object of every copy that counts; reads the copies back and compares SHA-256
+and CRC32C, and in Kafka and Fluss logs the checksum of every record batch; accounts for every
+offset below the copied offset; and lists objects that nothing names. It changes nothing and reads
+no local file.
 
 Recorded holes, and orphans that are too young to be collected, are listed and are no failure.
 
@@ -192,6 +193,9 @@ func (v *verifier) run() error {
 	g, ctx := errgroup.WithContext(v.app.ctx)
 	g.SetLimit(v.workers)
 	var read, bytes atomic.Int64
+	if v.subject == "" {
+		g.Go(func() error { return v.owner(ctx) })
+	}
 	for _, l := range v.of {
 		g.Go(func() error {
 			list, err := verify.Manifest(ctx, v.store, l)
@@ -201,13 +205,17 @@ func (v *verifier) run() error {
 	}
 	for _, j := range jobs {
 		g.Go(func() error {
+			list, err := verify.Entry(ctx, v.store, j.log, &j.copy)
+			if v.found(list...); err != nil {
+				return err
+			}
 			if !verify.Chosen(&j.copy, v.fraction, v.seed) {
-				list, err := verify.Sizes(ctx, v.store, j.log.ID, &j.copy)
+				list, err = verify.Sizes(ctx, v.store, j.log.ID, &j.copy)
 				v.found(list...)
 				return err
 			}
 			r := verify.Reading{Done: func(n int64) { bytes.Add(n); v.bar.add(n) }}
-			list, err := r.Content(ctx, v.store, j.log.ID, j.log.Layout, &j.copy)
+			list, err = r.Content(ctx, v.store, j.log.ID, j.log.Layout, &j.copy)
 			read.Add(1)
 			v.found(list...)
 			return err
@@ -225,6 +233,23 @@ func (v *verifier) run() error {
 	}
 	v.out.Read, v.out.BytesRead = read.Load(), bytes.Load()
 	return v.settle(v.app.ctx)
+}
+
+// owner looks at the object that says whose ledger it is.
+func (v *verifier) owner(ctx context.Context) error {
+	f := verify.Finding{Kind: verify.KindOwner, Object: v.store.Keys().Owner()}
+	is, err := v.store.Owner(ctx)
+	switch {
+	case err == nil && is.Ledger != v.out.LedgerID:
+		f.Text = fmt.Sprintf("it names the ledger %s", is.Ledger)
+	case errors.Is(err, tier.ErrVanished), errors.Is(err, tier.ErrDamaged),
+		errors.Is(err, tier.ErrNewer):
+		f.Text = err.Error()
+	default:
+		return err
+	}
+	v.found(f)
+	return nil
 }
 
 func (v *verifier) found(list ...verify.Finding) {
@@ -259,8 +284,18 @@ func (v *verifier) settle(ctx context.Context) error {
 		}
 		return strings.Compare(string(a.Kind)+a.Object, string(b.Kind)+b.Object)
 	})
+	told := map[string]bool{}
 	for _, f := range v.findings {
-		x := finding{Kind: f.Kind, Log: f.Log.String(), Text: f.Text, Fails: !f.Notice}
+		if f.Kind == verify.KindManifest && f.Object != "" {
+			if told[f.Object] {
+				continue // it was met by its name, and in the listing
+			}
+			told[f.Object] = true
+		}
+		x := finding{Kind: f.Kind, Text: f.Text, Fails: !f.Notice}
+		if f.Log != (tier.LogID{}) {
+			x.Log = f.Log.String()
+		}
 		if !f.Range.Empty() {
 			x.Base, x.Next = &f.Range.Base, &f.Range.Next
 		}
@@ -305,7 +340,10 @@ func stillSo(f *verify.Finding, before, after []*verify.Log) bool {
 
 func printVerified(p *page, v *verified) {
 	for _, f := range v.Findings {
-		text := f.Log + ": "
+		text := ""
+		if f.Log != "" {
+			text = f.Log + ": "
+		}
 		if f.Base != nil {
 			text += tier.Range{Base: *f.Base, Next: *f.Next}.String() + " "
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,9 @@ func archived(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, archiveConfig)
 	l.write("bucket/.keep", "")
+	for i := range 66 { // so many that there is a checkpoint
+		l.write(fmt.Sprintf("wal/many/%d.log", i), fmt.Sprintln("segment", i))
+	}
 	if err := os.CopyFS(l.path("kafka"), os.DirFS("../../testdata/kafka/v4")); err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +100,14 @@ func TestVerifyFindsEachDamage(t *testing.T) {
 		"plain bit":        {"logs/wal/orders/", ".log", flip(2), verify.KindContent},
 		"lost entry":       {"logs/epochs/0/manifest/", ".json", nil, verify.KindManifest},
 		"damaged entry":    {"logs/epochs/0/manifest/", ".json", flip(40), verify.KindManifest},
+		"cut entry":        {"logs/epochs/0/manifest/", ".json", cut, verify.KindManifest},
+		"bit of a txn":     {"logs/transactions/0/", ".txnindex", flip(3), verify.KindContent},
+		"cut snapshot":     {"logs/epochs/0/", ".snapshot", cut, verify.KindSize},
+		"lost owner":       {"", "owner.json", nil, verify.KindOwner},
+		"damaged owner":    {"", "owner.json", flip(40), verify.KindOwner},
+		"lost checkpoint":  {"logs/wal/many/manifest/L1-", ".json", nil, verify.KindManifest},
+		"bit of one":       {"logs/wal/many/manifest/L1-", ".json", flip(40), verify.KindManifest},
+		"entry in a block": {"logs/wal/many/manifest/00000000000000", ".json", nil, verify.KindManifest},
 		"lost plain entry": {"logs/wal/orders/manifest/", ".json", nil, verify.KindManifest},
 	} {
 		key := l.object(tc.part, tc.suffix)
@@ -116,7 +128,7 @@ func TestVerifyFindsEachDamage(t *testing.T) {
 		if code != exitCheck || len(v.Findings) == 0 || wrong {
 			t.Errorf("%s: %d %+v", name, code, v.Findings)
 		}
-		if code, v := l.verify("transactions"); code != exitOK || v.Logs != 2 {
+		if code, v := l.verify("odd-times"); code != exitOK || v.Logs != 3 {
 			t.Errorf("%s: another table: %d %+v", name, code, v)
 		}
 		if err := os.WriteFile(key, data, 0o600); err != nil {

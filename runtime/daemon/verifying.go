@@ -33,6 +33,24 @@ func (s Stored) Facts(ctx context.Context, log tier.LogID) ([]tier.Fact, map[str
 	return facts, wrong, err
 }
 
+// Entry implements verify.Store.
+func (s Stored) Entry(ctx context.Context, log tier.LogID, pos tier.Position,
+	attempt tier.AttemptID) (f tier.Fact, key string, err error) {
+	if key, err = s.Keys().Entry(log, pos, attempt); err == nil {
+		f, err = s.Fact(ctx, log, pos, attempt)
+	}
+	return f, key, err
+}
+
+// Block implements verify.Store.
+func (s Stored) Block(ctx context.Context, log tier.LogID, level uint8, block uint64) (
+	facts []tier.Fact, key string, err error) {
+	if key, err = s.Keys().Checkpoint(log, level, block); err == nil {
+		facts, err = s.Checkpoint(ctx, log, level, block)
+	}
+	return facts, key, err
+}
+
 // OpenStored opens the objects of a ledger for reading, in a process of its own: nothing is shared
 // with a daemon that may run. Close gives the client back.
 func OpenStored(ctx context.Context, opts Options, c *config.Config, ledger string) (Stored,

@@ -27,6 +27,7 @@ const (
 	KindGap      Kind = "gap"      // offsets that nothing accounts for
 	KindHole     Kind = "hole"     // offsets that are recorded as being in neither tier
 	KindOrphan   Kind = "orphan"   // an object that nothing names
+	KindOwner    Kind = "owner"    // the object that says whose ledger it is; of no log
 )
 
 // Finding is something that is not as it should be, or that is worth knowing.
@@ -51,6 +52,12 @@ type Store interface {
 	ReadFile(ctx context.Context, k tier.ObjectKey, off int64, bufs ...[]byte) error
 	// Facts reads the manifest of a log, and what in it is not as it should be, by key.
 	Facts(ctx context.Context, log tier.LogID) ([]tier.Fact, map[string]error, error)
+	// Entry reads an entry of the manifest, and Block a checkpoint, each by its name, whatever else
+	// would serve in its place; key is where it lies.
+	Entry(ctx context.Context, log tier.LogID, pos tier.Position, attempt tier.AttemptID) (
+		f tier.Fact, key string, err error)
+	Block(ctx context.Context, log tier.LogID, level uint8, block uint64) (facts []tier.Fact,
+		key string, err error)
 	// Objects lists all objects of logs.
 	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
 }
@@ -119,71 +126,6 @@ func (l *Log) Gaps() []Finding {
 			Text: "below the copied offset, and neither a copy nor a hole has them"})
 	}
 	return out
-}
-
-// Manifest compares the log's manifest in the store with the ledger.
-func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
-	facts, wrong, err := s.Facts(ctx, l.ID)
-	if err != nil {
-		return nil, err
-	}
-	var out []Finding
-	for key, why := range wrong {
-		out = append(out, Finding{Kind: KindManifest, Log: l.ID, Object: key, Text: why.Error()})
-	}
-	slices.SortFunc(out, func(a, b Finding) int { return compare(a.Object, b.Object) })
-	there := map[tier.Position][]tier.Fact{}
-	for _, f := range facts {
-		there[f.Position] = append(there[f.Position], f)
-		if f.Position >= l.Positions {
-			out = append(out, Finding{Kind: KindStale, Log: l.ID, Position: f.Position, Text: fmt.Sprintf(
-				"the manifest has an entry at position %d, and the ledger's next one is %d: the ledger "+
-					"is an older one", f.Position, l.Positions)})
-		}
-	}
-	for i := range l.Facts {
-		f := &l.Facts[i]
-		same := func(x tier.Fact) bool { return sameFact(f, &x) }
-		if slices.Contains(l.Unpublished, f.Position) || slices.ContainsFunc(there[f.Position], same) {
-			continue
-		}
-		x := Finding{Kind: KindManifest, Log: l.ID, Position: f.Position,
-			Text: fmt.Sprintf("the manifest has no entry at position %d", f.Position)}
-		if len(there[f.Position]) > 0 {
-			x.Text = fmt.Sprintf("the manifest's entry at position %d says otherwise than the ledger",
-				f.Position)
-		}
-		if f.Add != nil {
-			x.Range = f.Add.Content.Range
-		}
-		out = append(out, x)
-	}
-	return out, nil
-}
-
-// sameFact reports whether both say the same of the store; identities of local files may differ.
-func sameFact(a, b *tier.Fact) bool {
-	if a.Epoch != b.Epoch || !sameOffset(a.Start, b.Start) || !sameOffset(a.Clip, b.Clip) ||
-		!sameOffset(a.Open, b.Open) || (a.Add == nil) != (b.Add == nil) ||
-		(a.Hole == nil) != (b.Hole == nil) {
-		return false
-	}
-	if a.Hole != nil {
-		return a.Hole.Range == b.Hole.Range && a.Hole.Cause == b.Hole.Cause
-	}
-	if a.Add == nil {
-		return true
-	}
-	x, y := &a.Add.Content, &b.Add.Content
-	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range &&
-		slices.Equal(x.Lineage, y.Lineage) &&
-		slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
-			return f.FileDigest == g.FileDigest
-		})
-}
-
-func sameOffset(a, b *tier.Offset) bool {
-	return (a == nil) == (b == nil) && (a == nil || *a == *b)
 }
 
 // Sizes looks at each object of the copy.

@@ -22,6 +22,8 @@ var orders = tier.LogID{Table: "orders", Name: "0"}
 type shelf struct {
 	objects map[tier.ObjectKey][]byte
 	facts   []tier.Fact
+	entries map[tier.Position]tier.Fact
+	blocks  map[string][]tier.Fact
 	wrong   map[string]error
 	others  []tier.StoredObject
 	err     error // of every call
@@ -56,6 +58,24 @@ func (s *shelf) Facts(context.Context, tier.LogID) ([]tier.Fact, map[string]erro
 	return s.facts, s.wrong, s.err
 }
 
+func (s *shelf) Entry(_ context.Context, _ tier.LogID, pos tier.Position, _ tier.AttemptID) (
+	tier.Fact, string, error) {
+	key := fmt.Sprint("entry ", pos)
+	if f, ok := s.entries[pos]; ok || s.err != nil {
+		return f, key, s.err
+	}
+	return tier.Fact{}, key, fmt.Errorf("%s: %w", key, tier.ErrVanished)
+}
+
+func (s *shelf) Block(_ context.Context, _ tier.LogID, level uint8, block uint64) ([]tier.Fact,
+	string, error) {
+	key := fmt.Sprintf("L%d %d", level, block)
+	if facts, ok := s.blocks[key]; ok || s.err != nil {
+		return facts, key, s.err
+	}
+	return nil, key, fmt.Errorf("%s: %w", key, tier.ErrDamaged)
+}
+
 func (s *shelf) Objects(_ context.Context, fn func(tier.StoredObject) error) error {
 	for _, o := range s.others {
 		if err := fn(o); err != nil {
@@ -85,8 +105,8 @@ func of(data []byte) (*Log, *shelf) {
 	fact := tier.Fact{Epoch: 1, Copied: 20, Add: c}
 	l := &Log{ID: orders, Layout: tier.LayoutKafka, Copied: 20, Positions: 1,
 		Facts: []tier.Fact{fact}, Counted: []Counted{{tier.Range{Base: 0, Next: 20}, 0}}}
-	s := &shelf{facts: []tier.Fact{fact}, objects: map[tier.ObjectKey][]byte{
-		keyOf(orders, c, "0.log"): data}}
+	s := &shelf{facts: []tier.Fact{fact}, entries: map[tier.Position]tier.Fact{0: fact},
+		objects: map[tier.ObjectKey][]byte{keyOf(orders, c, "0.log"): data}}
 	return l, s
 }
 
@@ -147,6 +167,7 @@ func TestAStoreThatCannotBeAskedFindsNothing(t *testing.T) {
 		"content":  func() ([]Finding, error) { return r.Content(t.Context(), s, orders, l.Layout, &c) },
 		"sizes":    func() ([]Finding, error) { return Sizes(t.Context(), s, orders, &c) },
 		"manifest": func() ([]Finding, error) { return Manifest(t.Context(), s, l) },
+		"entry":    func() ([]Finding, error) { return Entry(t.Context(), s, l, &c) },
 		"orphans": func() ([]Finding, error) {
 			return Orphans(t.Context(), s, []*Log{l}, now, 1, func(tier.LogID) bool { return true })
 		},
@@ -187,6 +208,53 @@ func TestManifest(t *testing.T) {
 		got, err := Manifest(t.Context(), s, l)
 		if err != nil || !slices.Equal(kinds(got), tc.want) {
 			t.Errorf("%s: %+v %v", name, got, err)
+		}
+	}
+}
+
+// TestEntriesAndCheckpoints: each is looked at, though another would serve in its place.
+func TestEntriesAndCheckpoints(t *testing.T) {
+	t.Parallel()
+	start := tier.Offset(5)
+	other := tier.Offset(6)
+	for name, tc := range map[string]struct {
+		change func(*Log, *shelf)
+		want   string // kinds and objects of what is found
+	}{
+		"right":               {func(*Log, *shelf) {}, ""},
+		"the copy's is lost":  {func(_ *Log, s *shelf) { delete(s.entries, 0) }, "manifest entry 0"},
+		"the start's is lost": {func(_ *Log, s *shelf) { delete(s.entries, 1) }, "manifest entry 1"},
+		"another start": {func(_ *Log, s *shelf) {
+			s.entries[1] = tier.Fact{Position: 1, Start: &other}
+		}, "manifest entry 1"},
+		"of another copy": {func(_ *Log, s *shelf) { s.entries[0] = tier.Fact{} }, "manifest entry 0"},
+		"not published yet": {func(l *Log, s *shelf) {
+			delete(s.entries, 1)
+			l.Unpublished = []tier.Position{1}
+		}, ""},
+		"a block is lost": {func(_ *Log, s *shelf) { delete(s.blocks, "L1 64") }, "manifest L1 64"},
+		"a high one is":   {func(_ *Log, s *shelf) { delete(s.blocks, "L2 0") }, "manifest L2 0"},
+		"one below it is": {func(_ *Log, s *shelf) { delete(s.blocks, "L1 3") }, ""},
+		"a block lacks one": {func(_ *Log, s *shelf) {
+			s.blocks["L2 0"] = s.blocks["L2 0"][1:]
+		}, "manifest L2 0"},
+	} {
+		l, s := archived()
+		fact := tier.Fact{Position: 1, Start: &start}
+		l.Facts, s.facts = append(l.Facts, fact), append(s.facts, fact)
+		s.entries[1] = fact
+		l.Checkpointed, l.Positions = []uint64{65, 1}, 2
+		s.blocks = map[string][]tier.Fact{"L1 3": nil, "L1 64": nil, "L2 0": l.Facts}
+		tc.change(l, s)
+		c := l.Copies()[0]
+		found, err := Manifest(t.Context(), s, l)
+		more, errEntry := Entry(t.Context(), s, l, &c)
+		var got []string
+		for _, f := range append(found, more...) {
+			got = append(got, string(f.Kind)+" "+f.Object)
+		}
+		if err = errors.Join(err, errEntry); err != nil || strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: %q %v, want %q", name, got, err, tc.want)
 		}
 	}
 }

@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// Manifest compares the log's manifest in the store with the ledger: what a reader of it sees, the
+// entries that are of no copy, and the checkpoints. For those of copies there is Entry.
+func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
+	facts, wrong, err := s.Facts(ctx, l.ID)
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for key, why := range wrong {
+		out = append(out, Finding{Kind: KindManifest, Log: l.ID, Object: key, Text: why.Error()})
+	}
+	slices.SortFunc(out, func(a, b Finding) int { return compare(a.Object, b.Object) })
+	there := map[tier.Position][]tier.Fact{}
+	for _, f := range facts {
+		there[f.Position] = append(there[f.Position], f)
+		if f.Position >= l.Positions {
+			out = append(out, Finding{Kind: KindStale, Log: l.ID, Position: f.Position, Text: fmt.Sprintf(
+				"the manifest has an entry at position %d, and the ledger's next one is %d: the ledger "+
+					"is an older one", f.Position, l.Positions)})
+		}
+	}
+	for i := range l.Facts {
+		f := &l.Facts[i]
+		same := func(x tier.Fact) bool { return sameFact(f, &x) }
+		if slices.Contains(l.Unpublished, f.Position) || slices.ContainsFunc(there[f.Position], same) {
+			continue
+		}
+		x := Finding{Kind: KindManifest, Log: l.ID, Position: f.Position,
+			Text: fmt.Sprintf("the manifest says nothing of position %d", f.Position)}
+		if len(there[f.Position]) > 0 {
+			x.Text = fmt.Sprintf("the manifest says otherwise of position %d than the ledger", f.Position)
+		}
+		if f.Add != nil {
+			x.Range = f.Add.Content.Range
+		}
+		out = append(out, x)
+	}
+	more, err := blocks(ctx, s, l)
+	out = append(out, more...)
+	for i := range l.Facts {
+		if f := &l.Facts[i]; err == nil && f.Add == nil && !slices.Contains(l.Unpublished, f.Position) {
+			more, err = entry(ctx, s, l.ID, f)
+			out = append(out, more...)
+		}
+	}
+	return out, err
+}
+
+// Entry looks at the entry of a copy: a deletion asks for it by its name, whichever checkpoint
+// stands for it.
+func Entry(ctx context.Context, s Store, l *Log, c *tier.Copy) ([]Finding, error) {
+	f, ok := l.fact(c.Position)
+	if !ok {
+		return nil, fmt.Errorf("log %s: no fact at position %d", l.ID, c.Position)
+	}
+	return entry(ctx, s, l.ID, &f)
+}
+
+func entry(ctx context.Context, s Store, log tier.LogID, f *tier.Fact) ([]Finding, error) {
+	attempt, r := tier.AttemptID{}, tier.Range{}
+	if f.Add != nil {
+		attempt, r = f.Add.Attempt, f.Add.Content.Range
+	}
+	got, key, err := s.Entry(ctx, log, f.Position, attempt)
+	if err == nil && !sameFact(f, &got) {
+		err = fmt.Errorf("%s says otherwise than the ledger: %w", key, tier.ErrDamaged)
+	}
+	return manifestFinding(Finding{Log: log, Position: f.Position, Range: r, Object: key}, err)
+}
+
+// manifestFinding makes a finding of an error that says something about the object.
+func manifestFinding(x Finding, err error) ([]Finding, error) {
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.Is(err, tier.ErrVanished), errors.Is(err, tier.ErrDamaged),
+		errors.Is(err, tier.ErrNewer):
+		x.Kind, x.Text = KindManifest, err.Error()
+		return []Finding{x}, nil
+	}
+	return nil, err
+}
+
+// blocks looks at the checkpoints that no higher one stands for.
+func blocks(ctx context.Context, s Store, l *Log) (out []Finding, err error) {
+	for i, n := range l.Checkpointed {
+		level, block := uint8(i+1), uint64(0)
+		if i+1 < len(l.Checkpointed) {
+			block = l.Checkpointed[i+1] * tier.CheckpointRadix
+		}
+		for ; block < n; block++ {
+			facts, key, err := s.Block(ctx, l.ID, level, block)
+			if err == nil && !l.within(facts, level, block) {
+				err = fmt.Errorf("%s says otherwise than the ledger: %w", key, tier.ErrDamaged)
+			}
+			found, err := manifestFinding(Finding{Log: l.ID, Object: key}, err)
+			if err != nil {
+				return out, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+// within reports whether the facts of a checkpoint are all that the ledger has in its block.
+func (l *Log) within(facts []tier.Fact, level uint8, block uint64) bool {
+	span := tier.Position(tier.CheckpointSpan(level))
+	first := tier.Position(block) * span
+	for i := range l.Facts {
+		f := &l.Facts[i]
+		if f.Position >= first && f.Position < first+span &&
+			!slices.ContainsFunc(facts, func(x tier.Fact) bool {
+				return x.Position == f.Position && sameFact(f, &x)
+			}) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameFact reports whether both say the same of the store; identities of local files may differ.
+func sameFact(a, b *tier.Fact) bool {
+	if a.Epoch != b.Epoch || !sameOffset(a.Start, b.Start) || !sameOffset(a.Clip, b.Clip) ||
+		!sameOffset(a.Open, b.Open) || (a.Add == nil) != (b.Add == nil) ||
+		(a.Hole == nil) != (b.Hole == nil) {
+		return false
+	}
+	if a.Hole != nil {
+		return a.Hole.Range == b.Hole.Range && a.Hole.Cause == b.Hole.Cause
+	}
+	if a.Add == nil {
+		return true
+	}
+	x, y := &a.Add.Content, &b.Add.Content
+	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range &&
+		slices.Equal(x.Lineage, y.Lineage) &&
+		slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
+			return f.FileDigest == g.FileDigest
+		})
+}
+
+func sameOffset(a, b *tier.Offset) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+}
