@@ -170,7 +170,7 @@ func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m res
 		at tier.Time) error {
 		return os.Chtimes(filepath.Join(c.To, filepath.FromSlash(name)), time.Time{}, at.Std())
 	}}
-	if out.Resumed, err = t.Begin(m); err != nil {
+	if out.Resumed, err = t.Begin(m, plan); err != nil {
 		return fmt.Errorf("%s: %w", c.To, err)
 	}
 	var kept atomic.Int64

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 const (
 	markerName    = ".tierd-restore.json"
 	partSuffix    = ".tierd-part"
+	lostFound     = "lost+found" // of a file system's root
 	markerVersion = 1
 	// blockBytes is how much is read and written at once.
 	blockBytes = 4 << 20
@@ -57,15 +59,17 @@ type Target struct {
 }
 
 // Begin makes sure that the directory is empty, or holds an unfinished restore with the same
-// marker, and marks it. Resumed tells that it goes on.
-func (t *Target) Begin(m Marker) (resumed bool, err error) {
+// marker, and marks it. Resumed tells that it goes on. A directory that has all of the plan and
+// nothing else is one that a kill left just before its restore could say that it was done: it goes
+// on too, and File compares what is there.
+func (t *Target) Begin(m Marker, p *Plan) (resumed bool, err error) {
 	m.Version = markerVersion
 	infos, err := t.Dir.List(".")
 	if err != nil {
 		return false, err
 	}
 	infos = slices.DeleteFunc(infos, func(i vfs.Info) bool {
-		return i.Name == "lost+found" || i.Name == markerName+partSuffix
+		return i.Name == lostFound || i.Name == markerName+partSuffix
 	})
 	want, err := json.Marshal(m)
 	if err != nil {
@@ -74,6 +78,9 @@ func (t *Target) Begin(m Marker) (resumed bool, err error) {
 	got, err := t.read(markerName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(infos) > 0:
+		if whole, err := t.whole(p); whole || err != nil {
+			return whole, err
+		}
 		return false, fmt.Errorf("the directory is not empty: %s is %w; give an empty one",
 			infos[0].Name, ErrForeign)
 	case errors.Is(err, fs.ErrNotExist):
@@ -85,6 +92,48 @@ func (t *Target) Begin(m Marker) (resumed bool, err error) {
 			got, ErrForeign, want)
 	}
 	return true, nil
+}
+
+// whole reports whether every file of the plan has its name, and nothing else is there.
+func (t *Target) whole(p *Plan) (bool, error) {
+	names := map[string]bool{".": true}
+	for _, f := range p.Files {
+		names[f.Path] = true
+	}
+	for _, x := range p.Texts {
+		names[x.Path] = true
+	}
+	for name := range maps.Clone(names) {
+		for d := path.Dir(name); d != "."; d = path.Dir(d) {
+			names[d] = true
+		}
+	}
+	left := len(names) - 1
+	var visit func(dir string) (bool, error)
+	visit = func(dir string) (bool, error) {
+		infos, err := t.Dir.List(dir)
+		if err != nil {
+			return false, err
+		}
+		for _, i := range infos {
+			name := path.Join(dir, i.Name)
+			if name == lostFound {
+				continue
+			}
+			if !names[name] {
+				return false, nil
+			}
+			left--
+			if i.Mode.IsDir() {
+				if same, err := visit(name); !same || err != nil {
+					return false, err
+				}
+			}
+		}
+		return true, nil
+	}
+	same, err := visit(".")
+	return same && left == 0, err
 }
 
 // End makes everything durable and takes the marker away.
@@ -100,7 +149,7 @@ func (t *Target) End(p *Plan) error {
 			return err
 		}
 	}
-	if err := t.Dir.Remove(markerName); err != nil {
+	if err := t.Dir.Remove(markerName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return t.Dir.Sync(".")
