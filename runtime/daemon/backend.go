@@ -325,7 +325,7 @@ func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.Lo
 			out.Reasons = append(out.Reasons, api.ReasonOf(r, false))
 			out.Due = api.Time(r.Until)
 		}
-		if !v.First {
+		if !v.First || !view.Opened { // of a log that the ledger does not have there are no facts
 			return out, nil
 		}
 	}
