@@ -115,6 +115,42 @@ func TestCopiesBetweenLogsGoByScore(t *testing.T) {
 	}
 }
 
+// TestSeveralPlugins: the first one's scores decide, the second one's break ties, and what any of
+// them holds or keeps counts, with the names of all that do.
+func TestSeveralPlugins(t *testing.T) {
+	t.Parallel()
+	r := start(t, withPlugins(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+	r.logs(1, 1, 1, 2, 1)
+	f := take[Select](r)
+	if got, want := f.bases(), "0@0 1@0 2@0 3@0 3@10 4@0"; got != want {
+		t.Fatalf("asked about %s, want %s", got, want)
+	}
+	r.step(Finished{ID: f.ID, Result: Selected{Plugins: []string{"p", "q"},
+		Scores: []int64{4, 9, 7, math.MinInt64, 7, math.MaxInt64, 0, 0, 0, 0, 4, 9},
+		Holds:  []uint16{0, 0, 0, 0b10, 0, 0b11}, Keeps: []uint16{0b01, 0, 0, 0, 0, 0}}})
+	plan := r.e.PlanCopies(10)
+	var order, held []string
+	for _, c := range plan.List {
+		order = append(order, fmt.Sprintf("%s %d", c.Log.Name, c.Scores))
+	}
+	for _, h := range plan.Held {
+		_, by, _ := strings.Cut(h.Reason.Text, " by the ")
+		held = append(held, h.Log.Name+" "+by)
+	}
+	if want := []string{"2 []", "1 [7 -9223372036854775808]", "0 [4 9]"}; !plan.List[0].Copying ||
+		!slices.Equal(order, want) {
+		t.Errorf("copies %q, want %q", order, want)
+	}
+	if len(held) != 2 || !strings.HasPrefix(held[0], "3 plugin q, until ") ||
+		!strings.HasPrefix(held[1], "4 plugins p, q, until ") {
+		t.Errorf("held %q", held)
+	}
+	if why := r.e.keptReason(r.e.logs[tier.LogID{Table: "orders", Name: "0"}], 0); why == nil ||
+		!strings.HasSuffix(why.Text, " by the plugin p") {
+		t.Errorf("kept: %v", why)
+	}
+}
+
 // TestScoresOfAnySize: extremes do not overflow, what is missing is 0, later ones break ties.
 func TestScoresOfAnySize(t *testing.T) {
 	t.Parallel()
