@@ -147,35 +147,3 @@ func TestEncodeReadsBack(t *testing.T) {
 		}
 	})
 }
-
-// TestSplit: the parts are the whole, logs stay whole, and no part is larger than it must be.
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		b := drawBatch(t, 9)
-		size := rapid.IntRange(0, 20).Draw(t, "size")
-		var logs []Log
-		for part := range b.Split(size) {
-			if len(part.Logs) == 0 || part.Now != b.Now || part.Tables != b.Tables {
-				t.Fatalf("part %+v", part)
-			}
-			if part.Len() > size && len(part.Logs) > 1 {
-				t.Fatalf("a part has %d segments of %d logs, more than %d", part.Len(),
-					len(part.Logs), size)
-			}
-			logs = append(logs, part.Logs...)
-		}
-		if len(logs) != len(b.Logs) {
-			t.Fatalf("%d logs of %d", len(logs), len(b.Logs))
-		}
-		for i := range logs {
-			if len(logs[i].Segments) != len(b.Logs[i].Segments) ||
-				logs[i].LocalBytes != b.Logs[i].LocalBytes {
-				t.Fatalf("log %d is another", i)
-			}
-		}
-		for range b.Split(size) {
-			break // a loop may end early
-		}
-	})
-}

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"encoding/json"
-	"iter"
 	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -102,22 +101,4 @@ func (b *Batch) Len() int {
 		n += len(b.Logs[i].Segments)
 	}
 	return n
-}
-
-// Split cuts the batch between logs into batches of at most about size segments: a log that is
-// larger than that stands alone. The parts share the logs of b.
-func (b *Batch) Split(size int) iter.Seq[Batch] {
-	return func(yield func(Batch) bool) {
-		for logs := b.Logs; len(logs) > 0; {
-			n, segments := 0, 0
-			for n < len(logs) && (n == 0 || segments+len(logs[n].Segments) <= size) {
-				segments += len(logs[n].Segments)
-				n++
-			}
-			if !yield(Batch{Now: b.Now, Tables: b.Tables, Logs: logs[:n]}) {
-				return
-			}
-			logs = logs[n:]
-		}
-	}
 }

@@ -111,13 +111,12 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("faults %+v; want %s: %q", r.Faults, c.kind, c.text)
 			}
 			for i := range r.Len() {
-				if got := r.Scores(nil, i); !slices.Equal(got, []int64{0, int64(5 + i)}) {
-					t.Errorf("row %d has the scores %d", i, got)
+				if r.scores[0][i] != 0 || r.scores[1][i] != int64(5+i) {
+					t.Errorf("row %d has the scores %d and %d", i, r.scores[0][i], r.scores[1][i])
 				}
 			}
-			_, kept := r.Kept(1)
-			_, held := r.Held(2)
-			if !kept || !held || r.keeps[0]|r.keeps[2]|r.holds[0]|r.holds[1] != 0 {
+			if !slices.Equal(r.holds, []uint16{0, 0, 0b10}) ||
+				!slices.Equal(r.keeps, []uint16{0, 0b10, 0}) {
 				t.Errorf("holds %b, keeps %b: the sound plugin's are wanted", r.holds, r.keeps)
 			}
 			if w.slots[0].inst != nil {

@@ -148,10 +148,10 @@ func (e *goldenEngine) answer(c *scriptCase) (text string, fuel int64, endless b
 // printRow prints one row of an answer.
 func printRow(b *strings.Builder, r *Result, row int, id tier.LogID, rng tier.Range) {
 	fmt.Fprintf(b, "%s %s score %d", id, rng, r.scores[0][row])
-	if _, ok := r.Held(row); ok {
+	if r.holds[row] != 0 {
 		b.WriteString(" hold")
 	}
-	if _, ok := r.Kept(row); ok {
+	if r.keeps[row] != 0 {
 		b.WriteString(" keep")
 	}
 	b.WriteString("\n")

@@ -107,8 +107,7 @@ func says(scores []int64, actions ...Action) []byte {
 }
 
 func spec(name string, wasm []byte) Spec {
-	return Spec{Name: name, Wasm: wasm,
-		SHA256: Digest(wasm)}
+	return Spec{Name: name, Wasm: wasm, SHA256: Digest(wasm)}
 }
 
 // quick are limits with which runaways end at once.

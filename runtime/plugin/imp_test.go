@@ -30,8 +30,7 @@ func TestImp(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: fault %q, want %q: %v", mood, got, want, r.Faults)
 		}
-		_, held := r.Held(5)
-		_, kept := r.Kept(5)
+		held, kept := r.holds[5] != 0, r.keeps[5] != 0
 		if held != (mood == "hold") && mood != "any" || kept != (mood == "keep") && mood != "any" {
 			t.Errorf("%s: held %v, kept %v", mood, held, kept)
 		}

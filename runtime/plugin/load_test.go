@@ -64,18 +64,14 @@ func TestLoadRefuses(t *testing.T) {
 		{"imports a global", with(func(g *guest) { g.Import("env", "g", 3, asm.I32, 0) }),
 			"it imports the global env.g"},
 		{"imports its memory", with(func(g *guest) {
-			g.Import("env", "memory", 2, 0,
-				1)
+			g.Import("env", "memory", 2, 0, 1)
 			g.noMemory = true
-		}),
-			"it imports the memory env.memory"},
+		}), "it imports the memory env.memory"},
 		{"a large memory", with(func(g *guest) {
 			g.noMemory = true
-			g.Memory(17,
-				-1)
+			g.Memory(17, -1)
 			g.Export("memory", 2, 0)
-		}),
-			"it begins with 17 pages of memory (1 MiB), the limit is 16 (1 MiB)"},
+		}), "it begins with 17 pages of memory (1 MiB), the limit is 16 (1 MiB)"},
 		{"a huge table", with(func(g *guest) { g.Table(1 << 31) }),
 			"a table has 2147483648 entries"},
 		{"SIMD", with(func(g *guest) { g.choose = []any{0xfd, 12} }), "uses fixed-width SIMD"},
@@ -209,7 +205,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("%s: from the cache: %v, want %v", what, got, wantCached)
 		}
 		w := s.NewWorker()
-		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != 42 {
+		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
 			t.Errorf("%s: faults %v", what, r.Faults)
 		}
 		w.Close()
@@ -269,7 +265,7 @@ func TestCacheFrozen(t *testing.T) {
 			t.Errorf("frozen %v: %+v, want from the cache: %v", frozen, p, wantCached)
 		}
 		w := s.NewWorker()
-		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != 42 {
+		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
 			t.Errorf("faults %v", r.Faults)
 		}
 		w.Close()
@@ -312,7 +308,7 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%+v; want why the cache could not be used", p)
 	}
 	w := s.NewWorker()
-	if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != 42 {
+	if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
 		t.Errorf("faults %v", r.Faults)
 	}
 	w.Close()
@@ -337,10 +333,10 @@ func TestCacheIsShared(t *testing.T) {
 					return
 				}
 				w := s.NewWorker()
-				if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != k/2 ||
+				if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != k/2 ||
 					r.Fuel[0] != 9 {
 					t.Errorf("scores %d, fuel %d, faults %v; want %d, 9 and none",
-						r.Scores(nil, 0), r.Fuel, r.Faults, k/2)
+						r.scores[0], r.Fuel, r.Faults, k/2)
 				}
 				w.Close()
 				_ = s.PruneCache() // what somebody writes to just now it removes another time
@@ -374,8 +370,8 @@ func TestPruneCache(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 2 {
-		t.Errorf("left in the cache: %v, %v; want one module and what is not the cache's", left,
-			err)
+		t.Errorf("left in the cache: %v, %v; want one module and what is not the cache's",
+			left, err)
 	}
 	unused := Set{options: Options{CacheDir: filepath.Join(dir, "never made")}}
 	if err := unused.PruneCache(); err != nil {

@@ -1,11 +1,8 @@
 package plugin
 
 import (
-	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -16,8 +13,8 @@ const MaxPlugins = 16
 // Result is what the plugins say of a batch: a score of each plugin for each segment, and who
 // asks to hold or to keep it. It is reused from batch to batch.
 //
-// There is no way for a plugin to say that something may be copied or deleted: a Result can only
-// put segments into another order, and take them away from what would be done without it.
+// There is no way for a plugin to say that something may be copied or deleted: a Result has nothing
+// but an order, and what to take away from what would be done without it.
 type Result struct {
 	Faults []Fault // of the plugins that gave no answer to this batch, in configured order
 
@@ -55,15 +52,6 @@ func zeros[T int64 | uint16](s []T, n int) []T {
 // Len is the number of segments.
 func (r *Result) Len() int { return len(r.holds) }
 
-// Scores appends the scores of segment i to dst, one of each plugin in configured order. Scores
-// of different batches may be compared.
-func (r *Result) Scores(dst []int64, i int) []int64 {
-	for _, column := range r.scores {
-		dst = append(dst, column[i])
-	}
-	return dst
-}
-
 // Columns copies the whole answer. Scores of segment i are those from i*len(plugins) on; bit k of
 // the sets is plugin k.
 func (r *Result) Columns() (plugins []string, scores []int64, holds, keeps []uint16) {
@@ -75,61 +63,6 @@ func (r *Result) Columns() (plugins []string, scores []int64, holds, keeps []uin
 		}
 	}
 	return slices.Clone(r.names), scores, slices.Clone(r.holds), slices.Clone(r.keeps)
-}
-
-// CompareScores orders what should be copied first before the rest: the first plugin's higher
-// score goes first, the next plugin breaks ties. It is 0 where the built-in order decides.
-func CompareScores(a, b []int64) int {
-	for k := range min(len(a), len(b)) {
-		if c := cmp.Compare(b[k], a[k]); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-// Compare orders the segments i and j as CompareScores does.
-func (r *Result) Compare(i, j int) int {
-	for _, column := range r.scores {
-		if c := cmp.Compare(column[j], column[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-// MayCopy is whether segment i may be copied now, where builtin says whether it might without
-// plugins.
-func (r *Result) MayCopy(i int, builtin bool) bool { return builtin && r.holds[i] == 0 }
-
-// MayDelete is whether segment i may be asked of the gate for local deletion, where builtin says
-// whether it might without plugins.
-func (r *Result) MayDelete(i int, builtin bool) bool { return builtin && r.keeps[i] == 0 }
-
-// Held returns the reason for which segment i is held; ok is false if nobody holds it.
-func (r *Result) Held(i int) (reason tier.Reason, ok bool) {
-	return r.reason(r.holds[i], tier.CodeHeld, "held back from copying by")
-}
-
-// Kept returns the reason for which segment i is kept; ok is false if nobody keeps it.
-func (r *Result) Kept(i int) (reason tier.Reason, ok bool) {
-	return r.reason(r.keeps[i], tier.CodeKept, "kept on local disk by")
-}
-
-func (r *Result) reason(set uint16, code tier.Code, text string) (tier.Reason, bool) {
-	if set == 0 {
-		return tier.Reason{}, false
-	}
-	var who []string
-	for ; set != 0; set &= set - 1 {
-		who = append(who, r.names[bits.TrailingZeros16(set)])
-	}
-	noun := "plugin"
-	if len(who) > 1 {
-		noun = "plugins"
-	}
-	return tier.Reason{Code: code,
-		Text: fmt.Sprintf("%s the %s %s", text, noun, strings.Join(who, ", "))}, true
 }
 
 // FaultKind is a stable word for how a plugin failed.

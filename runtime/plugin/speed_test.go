@@ -177,8 +177,7 @@ func BenchmarkBatch(b *testing.B) {
 		})
 		for _, kind := range []string{"metered", "unmetered"} {
 			b.Run(name+"/guest-"+kind, func(b *testing.B) {
-				benchGuest(b, wasm, in, n,
-					kind == "metered")
+				benchGuest(b, wasm, in, n, kind == "metered")
 			})
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/runtime/plugin/internal/asm"
-	"github.com/tierd/tierd/runtime/tier"
 )
 
 // kinds returns the kinds of a result's faults.
@@ -31,8 +30,8 @@ func TestGrowthStopsAtTheLimit(t *testing.T) {
 			asm.I32Const(outputAt), asm.MemorySize, 0, asm.I64ExtendU, asm.I64Store(0)},
 			usualChoice()...)
 	}))
-	if r := ask(w, batch(1)); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != 6 {
-		t.Errorf("faults %v, pages %d; want 6", r.Faults, r.Scores(nil, 0))
+	if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 6 {
+		t.Errorf("faults %v, pages %d; want 6", r.Faults, r.scores[0])
 	}
 }
 
@@ -62,8 +61,8 @@ func TestBackoff(t *testing.T) {
 		b.Now = epoch.Add(after)
 		r := ask(w, b)
 		if wantKind == "" {
-			if len(r.Faults) != 0 || r.Scores(nil, 0)[0] != wantScore {
-				t.Errorf("after %s: %v, faults %v; want %d", after, r.Scores(nil, 0), r.Faults,
+			if len(r.Faults) != 0 || r.scores[0][0] != wantScore {
+				t.Errorf("after %s: %v, faults %v; want %d", after, r.scores[0], r.Faults,
 					wantScore)
 			}
 			return
@@ -93,50 +92,20 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestComposition: the first plugin decides, later ones break ties, any hold or keep counts.
-func TestComposition(t *testing.T) {
+// TestAnswersStandByPlugin: what each plugin says of each segment, extremes included, comes back as
+// it was said.
+func TestAnswersStandByPlugin(t *testing.T) {
 	t.Parallel()
+	const least, most = math.MinInt64, math.MaxInt64
 	n, h, k := ActionNone, ActionHold, ActionKeep
-	w := worker(t, Options{},
-		says([]int64{1, 9, 1, math.MinInt64, math.MaxInt64, 1}, n, h, n, n, k, k),
-		says([]int64{5, 0, 7, 3, math.MinInt64, 5}, n, h, k, n, h, n))
-	b := batch(4, 2)
-	r := ask(w, b)
-	rows := []int{0, 1, 2, 3, 4, 5}
-	slices.SortStableFunc(rows, r.Compare)
-	if want := []int{4, 1, 2, 0, 5, 3}; !slices.Equal(rows, want) {
-		t.Errorf("order %v, want %v", rows, want)
-	}
-	other := []int{0, 1, 2, 3, 4, 5}
-	slices.SortStableFunc(other, func(i, j int) int {
-		return CompareScores(r.Scores(nil, i),
-			r.Scores(nil, j))
-	})
-	if !slices.Equal(rows, other) {
-		t.Errorf("CompareScores orders %v, Compare %v", other, rows)
-	}
-	texts := func(f func(int) (tier.Reason, bool)) (out []string) {
-		for i := range r.Len() {
-			reason, ok := f(i)
-			if ok != (reason.Text != "") {
-				t.Errorf("row %d: %v, %v", i, reason, ok)
-			}
-			out = append(out, reason.Text)
-		}
-		return out
-	}
-	both := "held back from copying by the plugins p0, p1"
-	if got, want := texts(r.Held), []string{"", both, "", "",
-		"held back from copying by the plugin p1", ""}; !slices.Equal(got, want) {
-		t.Errorf("held %q", got)
-	}
-	if got, want := texts(r.Kept), []string{"", "", "kept on local disk by the plugin p1", "",
-		"kept on local disk by the plugin p0",
-		"kept on local disk by the plugin p0"}; !slices.Equal(got, want) {
-		t.Errorf("kept %q", got)
-	}
-	if reason, _ := r.Kept(2); reason.Code != tier.CodeKept {
-		t.Errorf("code %q", reason.Code)
+	w := worker(t, Options{}, says([]int64{1, 9, least, most}, n, h, n, k),
+		says([]int64{5, 0, most, least}, n, h, k, h))
+	plugins, scores, holds, keeps := ask(w, batch(3, 1)).Columns()
+	if !slices.Equal(plugins, []string{"p0", "p1"}) ||
+		!slices.Equal(scores, []int64{1, 5, 9, 0, least, most, most, least}) ||
+		!slices.Equal(holds, []uint16{0, 0b11, 0, 0b10}) ||
+		!slices.Equal(keeps, []uint16{0, 0, 0b10, 0b01}) {
+		t.Errorf("plugins %q, scores %d, holds %b, keeps %b", plugins, scores, holds, keeps)
 	}
 }
 
@@ -144,8 +113,7 @@ func TestComposition(t *testing.T) {
 func TestWorkerWithoutPlugins(t *testing.T) {
 	t.Parallel()
 	r := ask(worker(t, Options{}), batch(2))
-	if r.Len() != 2 || len(r.Scores(nil, 0)) != 0 || r.Compare(0, 1) != 0 ||
-		!r.MayCopy(0, true) || !r.MayDelete(1, true) {
+	if r.Len() != 2 || len(r.scores) != 0 || len(r.Faults) != 0 {
 		t.Errorf("without plugins: %+v", r)
 	}
 	w := worker(t, Options{}, counting(0)) // traps when it is asked at all
@@ -248,7 +216,7 @@ func TestTablesConfigureAfresh(t *testing.T) {
 	for _, tables := range []*Tables{nil, first, second, first, second} {
 		b.Tables = tables
 		before := w.slots[0].inst
-		size := ask(w, b).Scores(nil, 0)[0]
+		size := ask(w, b).scores[0][0]
 		if old, ok := sizes[tables]; ok && old != size {
 			t.Errorf("the configuration has %d bytes, and had %d", size, old)
 		}
@@ -300,8 +268,8 @@ func TestWorkersInParallel(t *testing.T) {
 			defer w.Close()
 			b, r := batch(3), &Result{}
 			for i := range int64(50) {
-				if w.Select(b, r); len(r.Faults) != 0 || r.Scores(nil, 0)[0] != i+1 {
-					t.Errorf("batch %d: %v, faults %v", i, r.Scores(nil, 0), r.Faults)
+				if w.Select(b, r); len(r.Faults) != 0 || r.scores[0][0] != i+1 {
+					t.Errorf("batch %d: %v, faults %v", i, r.scores[0], r.Faults)
 				}
 			}
 			if w.Select(b, r); !slices.Equal(kinds(r), []FaultKind{FaultTrap}) {

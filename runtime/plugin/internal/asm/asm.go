@@ -176,10 +176,8 @@ func Types(t ...byte) []byte { return t }
 // Type returns the index of a signature.
 func (m *Module) Type(params, results []byte) uint32 {
 	sig := Code(byte(0x60), sized(params), sized(results))
-	if i := slices.IndexFunc(m.signatures, func(s []byte) bool {
-		return slices.Equal(s,
-			sig)
-	}); i >= 0 {
+	same := func(s []byte) bool { return slices.Equal(s, sig) }
+	if i := slices.IndexFunc(m.signatures, same); i >= 0 {
 		return uint32(i)
 	}
 	m.signatures = append(m.signatures, sig)
