@@ -4,6 +4,8 @@
 //	brokers  Kafka, of one node and of three: tierd beside it, killed in between, while clients read
 //	         through tierd; tiering turned off and on; leader changes, an unclean election, another
 //	         cluster, a topic made again; TLS and SASL; consumer groups; restored logs
+//	tablets  Fluss, which its test fetches and compiles: tierd beside it, killed in between; restored
+//	         buckets; a directory from which a stopped server's segments went
 //	stores   S3 (versitygw), GCS (fake-gcs-server), Azure (Azurite), FILESYSTEM, and a proxy that
 //	         delays, cuts, refuses and denies
 //
