@@ -3,6 +3,7 @@ package logdir
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -98,6 +99,7 @@ func TestEpochAt(t *testing.T) {
 func FuzzCheckpoint(f *testing.F) {
 	f.Add("0\n2\norders 0 5\norders 1 7\n")
 	f.Add("0\n1\n3 100\n")
+	f.Add("0\n2\n7 0 100\n7 3 0 100\n")
 	f.Add("version: 0\ntopic_id: dcRgLM8ISTa06_at73zWcg")
 	f.Add("")
 	f.Add("0\n99999999999999999999\n")
@@ -113,6 +115,16 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		if err != nil && (offsets != nil || !errors.Is(err, tier.ErrDamaged)) {
 			t.Errorf("%v, and %v", err, offsets)
+		}
+		buckets, err := parseBuckets("b", text)
+		for key, o := range buckets {
+			ids := strings.ReplaceAll(key.ids.Incarnation(), "/", " ")
+			if o < 0 || !strings.Contains(text, fmt.Sprintf("\n%s ", ids)) {
+				t.Errorf("bucket %d of %s at %d of %q", key.bucket, ids, o, text)
+			}
+		}
+		if err != nil && (buckets != nil || !errors.Is(err, tier.ErrDamaged)) {
+			t.Errorf("%v, and %v", err, buckets)
 		}
 		epochs, err := parseEpochs("e", text)
 		for i := range epochs {
