@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/runtime/plugin"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // pluginCmd holds the commands for authors of plugins.
@@ -111,10 +112,13 @@ func (c *pluginTestCmd) Run(a *app) error {
 	return nil
 }
 
+// casesBytesMax bounds a file of cases.
+const casesBytesMax = 16 << 20
+
 // run runs all files; a file that has no case is no success.
 func (c *pluginTestCmd) run(a *app, g *plugin.Golden) (passed, failed int, err error) {
 	for _, file := range c.Cases {
-		text, err := os.ReadFile(file)
+		text, err := vfs.ReadRegular(file, casesBytesMax)
 		if err != nil {
 			return 0, 0, usagef("%v", err)
 		}

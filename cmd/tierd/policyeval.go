@@ -14,6 +14,7 @@ import (
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // inputBytesMax bounds a saved input; the audit record holds none that is larger.
@@ -163,7 +164,7 @@ func (c *policyInput) question(a *app) (*asked, error) {
 		return nil, usagef("%s: no such file; want a saved input, or LOG@OFFSET such as orders/0@1042",
 			c.Input)
 	default:
-		text, err = os.ReadFile(c.Input)
+		text, err = vfs.ReadRegular(c.Input, inputBytesMax)
 	}
 	if err != nil {
 		return nil, usagef("%v", err)

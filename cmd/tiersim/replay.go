@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
 	"github.com/tierd/tierd/sim/report"
@@ -18,9 +19,12 @@ type scenarioFlags struct {
 	File string `arg:"" help:"Scenario file, as check writes it." placeholder:"FILE"`
 }
 
+// scenarioBytesMax bounds a scenario: some hundred bytes for each of its choices.
+const scenarioBytesMax = 64 << 20
+
 // run replays the scenario.
 func (f *scenarioFlags) run(a *app) (*sim.Project, *sim.Failure, error) {
-	text, err := os.ReadFile(f.File)
+	text, err := vfs.ReadRegular(f.File, scenarioBytesMax)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // ErrSetup is wrapped by errors about what tierd itself brings along: a certificate, a password. No
@@ -83,7 +84,7 @@ func (t TLS) dial(ctx context.Context, network, host string) (net.Conn, error) {
 		cfg.ServerName = name
 	}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := vfs.ReadRegular(t.CAFile, PEMBytesMax)
 		if err != nil {
 			return nil, fmt.Errorf("%w: ca_file: %w", ErrSetup, err)
 		}
@@ -93,7 +94,7 @@ func (t TLS) dial(ctx context.Context, network, host string) (net.Conn, error) {
 		}
 	}
 	if t.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		cert, err := KeyPair(t.CertFile, t.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("%w: cert_file and key_file: %w", ErrSetup, err)
 		}
@@ -101,6 +102,26 @@ func (t TLS) dial(ctx context.Context, network, host string) (net.Conn, error) {
 	}
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: cfg}
 	return d.DialContext(ctx, network, host)
+}
+
+// The bounds of files with secrets.
+const (
+	PEMBytesMax      = 4 << 20 // of certificates or of a key
+	passwordBytesMax = 64 << 10
+)
+
+// KeyPair reads a certificate and its key, in PEM. As every file that a configuration names they
+// are bounded, and a pipe in the place of one holds up nobody.
+func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := vfs.ReadRegular(certFile, PEMBytesMax)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := vfs.ReadRegular(keyFile, PEMBytesMax)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // mechanism is the client's side of the authentication; nil where there is none.
@@ -130,7 +151,7 @@ func (s SASL) password() (string, error) {
 	if s.PasswordFile == "" {
 		return s.Password, nil
 	}
-	text, err := os.ReadFile(s.PasswordFile)
+	text, err := vfs.ReadRegular(s.PasswordFile, passwordBytesMax)
 	if err != nil {
 		return "", fmt.Errorf("%w: password_file: %w", ErrSetup, err)
 	}

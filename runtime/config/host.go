@@ -2,13 +2,13 @@ package config
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // Host is what loading may see of the machine, so that tests and the simulator can give it another
@@ -38,36 +38,17 @@ func OS() Host {
 	}
 }
 
-// hostBytesMax bounds what is read of one file: the largest that anything here may be. One byte
-// more is read, by which whoever asked sees that a file is too large for them.
-const hostBytesMax = max(fileBytesMax, ModuleBytesMax)
+// hostBytesMax bounds what is read of one file: one byte more than the largest that anything here
+// may be, so that whoever asked says itself that a file is too large for it.
+const hostBytesMax = max(fileBytesMax, ModuleBytesMax) + 1
 
-var errNoFile = errors.New("it is no regular file, and nothing else is read")
-
-// readFile reads a regular file. A pipe without a writer would hold up a reload, and with it the
-// daemon, for ever; a device may have no end.
+// readFile reads a regular file, of which it leaves out what lies behind hostBytesMax.
 func readFile(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	content, err := readRegular(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	content, err := vfs.ReadRegular(name, hostBytesMax)
+	if errors.Is(err, vfs.ErrTooLarge) {
+		return content, nil
 	}
 	return content, err
-}
-
-func readRegular(f *os.File) ([]byte, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	// Reading a directory says better itself what is wrong.
-	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: errNoFile}
-	}
-	return io.ReadAll(io.LimitReader(f, hostBytesMax+1))
 }
 
 // realPath resolves the links of the longest part of name that exists.

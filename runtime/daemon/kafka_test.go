@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -226,10 +227,15 @@ func TestKafkaWrongStarts(t *testing.T) {
 		`, tls: {cert_file: none.pem, key_file: k.pem}`: "kafka.tls: ",
 		"":                             "kafka.listen: ",
 		`, users_file: passwords.yaml`: `the user "ann" has no bcrypt hash; make one with htpasswd`,
+		`, users_file: pipe`:           "pipe: it is no regular file, and nothing else is read",
+		`, tls: {cert_file: pipe, key_file: pipe}`: "pipe: it is no regular file, and nothing else",
 	} {
 		s := newSite(t)
 		s.kafkaLogs("v4-live", more)
 		s.put("passwords.yaml", "ann: tea\n")
+		if err := syscall.Mkfifo(filepath.Join(s.dir, "pipe"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if more == "" {
 			s.configure(strings.Replace(endpointSite, `127.0.0.1:0"%s`, taken.Addr().String()+`"`, 1))
 		}

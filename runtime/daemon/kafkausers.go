@@ -12,7 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // kafkaUsersBytesMax bounds the file of users.
@@ -53,11 +55,7 @@ func (u *kafkaUsers) current() (map[string]string, error) {
 	if u.hashes != nil && info.ModTime().Equal(u.modTime) && info.Size() == u.size {
 		return u.hashes, nil
 	}
-	if info.Size() > kafkaUsersBytesMax {
-		return nil, fmt.Errorf("kafka.users_file: %s: %d bytes, more than %d", u.path, info.Size(),
-			kafkaUsersBytesMax)
-	}
-	text, err := os.ReadFile(u.path)
+	text, err := vfs.ReadRegular(u.path, kafkaUsersBytesMax)
 	if err != nil {
 		return nil, fmt.Errorf("kafka.users_file: %w", err)
 	}
@@ -97,7 +95,7 @@ func kafkaTLS(t config.KafkaTLS) (*tls.Config, error) {
 		return nil, nil
 	}
 	load := func() (*tls.Config, error) {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		cert, err := broker.KeyPair(t.CertFile, t.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("kafka.tls: %w", err)
 		}
@@ -105,7 +103,7 @@ func kafkaTLS(t config.KafkaTLS) (*tls.Config, error) {
 		if t.ClientCAFile == "" {
 			return c, nil
 		}
-		pem, err := os.ReadFile(t.ClientCAFile)
+		pem, err := vfs.ReadRegular(t.ClientCAFile, broker.PEMBytesMax)
 		if err != nil {
 			return nil, fmt.Errorf("kafka.tls: %w", err)
 		}
