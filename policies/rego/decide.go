@@ -84,7 +84,7 @@ func (s *Set) prepare() error {
 // nothing expires, what the built-in limits wait for; Due is when the first of these is over,
 // unless something is denied: a denial may end at any time. An error names the rule, and keeps.
 func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
-	input, err := inputOf(f)
+	input, err := inputWith(f, &s.terms)
 	if err != nil {
 		return gate.Decision{Digest: s.digest, Data: s.data}, err
 	}

@@ -40,7 +40,7 @@ func (s *Set) Evaluate(ctx context.Context, in *Input) (Evaluation, error) {
 
 // EvaluateFacts is Evaluate on facts as Decide takes them.
 func (s *Set) EvaluateFacts(ctx context.Context, f *gate.Facts) (Evaluation, error) {
-	input, err := inputOf(f)
+	input, err := inputWith(f, &s.terms)
 	if err != nil {
 		return Evaluation{Decision: gate.Decision{Digest: s.digest}}, err
 	}

@@ -26,12 +26,18 @@ func InputJSON(f *gate.Facts) ([]byte, error) {
 	return json.Marshal(plain)
 }
 
-// inputOf builds the input. Facts with a word that the schema does not know are an error, so that
-// no rule decides on a state it was not written for.
+// inputOf builds the input.
 func inputOf(f *gate.Facts) (ast.Value, error) {
+	return inputWith(f, &terms{})
+}
+
+// inputWith builds the input with what is kept of the last one. Facts with a word that the schema
+// does not know are an error, so that no rule decides on a state it was not written for.
+func inputWith(f *gate.Facts, kept *terms) (ast.Value, error) {
 	if err := checkWords(f); err != nil {
 		return nil, err
 	}
+	table, log := kept.of(f)
 	facts, err := factsTerm(f.Extern)
 	if err != nil {
 		return nil, err
@@ -39,8 +45,8 @@ func inputOf(f *gate.Facts) (ast.Value, error) {
 	return ast.NewObject(
 		field("action", word(f.Action)),
 		field("now_ns", num(f.Now)),
-		field("table", tableTerm(f)),
-		field("log", logTerm(&f.Log)),
+		field("table", table),
+		field("log", log),
 		field("segment", segmentTerm(f)),
 		field("node", ast.ObjectTerm(
 			field("name", str(f.Node.Name)),

@@ -57,6 +57,7 @@ type Set struct {
 	compiler *ast.Compiler
 	store    storage.Store
 	base     baseDocs // what store holds
+	terms    terms
 	rules    []rule   // by number
 	answers  []answer // in a fixed order
 	queries  map[tier.Action]*query

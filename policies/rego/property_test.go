@@ -56,6 +56,7 @@ var flaws = func() map[string]func(*gate.Facts) {
 		"manifest":      func(f *gate.Facts) *tier.Truth { return &f.Safety.Proof.Manifest },
 		"objects":       func(f *gate.Facts) *tier.Truth { return &f.Safety.Proof.Objects },
 		"lineage":       func(f *gate.Facts) *tier.Truth { return &f.Safety.Proof.Lineage },
+		"sound":         func(f *gate.Facts) *tier.Truth { return &f.Safety.Proof.Sound },
 	}
 	for name, truth := range truths {
 		out[name+" unknown"] = func(f *gate.Facts) { *truth(f) = tier.Unknown }
