@@ -56,6 +56,15 @@ func (s *Store) NewestEntry(ctx context.Context, log tier.LogID) (pos tier.Posit
 	return pos, found, nil
 }
 
+// Size is the size of the object with the key, in bytes; tier.ErrVanished where there is none.
+func (s *Store) Size(ctx context.Context, key string) (int64, error) {
+	a, err := s.bucket.Attributes(ctx, key)
+	if err != nil {
+		return 0, s.missing(ctx, "stat", key, err)
+	}
+	return a.Size, nil
+}
+
 // Objects lists all objects of logs under the ledger's id: files, manifest entries, checkpoints.
 // What
 // has no key of tierd's is passed over: it is nobody's to delete. A listing may lag behind; it is

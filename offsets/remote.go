@@ -51,7 +51,7 @@ func moveStart(g *group, old *header, r tier.StartMoved) (draft, error) {
 	h.state.Moves = append(slices.Clone(s.Moves), tier.StartMove{Start: r.Start, At: at,
 		Cause: r.Cause})
 	h.state.Moves = slices.DeleteFunc(h.state.Moves, func(m tier.StartMove) bool {
-		return m.Start < found.lowest && !isLeave(&table, m)
+		return m.Start < found.lowest && !table.TakesAll(m)
 	})
 	h.forgetMoves(&table)
 	pos, put := h.putMark(storedMark{mark: markStart, epoch: s.Epoch, offset: r.Start,
@@ -68,13 +68,7 @@ func moveStart(g *group, old *header, r tier.StartMoved) (draft, error) {
 // after the table's remote data began to leave takes all copies out of the log.
 func (h *header) mustLeave(t *tier.TableState, cause tier.MoveCause) bool {
 	return t.Leaves() && h.copies > 0 && cause != tier.MoveExpired &&
-		!slices.ContainsFunc(h.state.Moves, func(m tier.StartMove) bool { return isLeave(t, m) })
-}
-
-// isLeave reports whether the move took all copies out of the log of a table whose remote data are
-// leaving.
-func isLeave(t *tier.TableState, m tier.StartMove) bool {
-	return t.Leaves() && m.Cause != tier.MoveExpired && m.At >= t.Since
+		!slices.ContainsFunc(h.state.Moves, t.TakesAll)
 }
 
 // forgetMoves forgets the moves once no copy is left that they took out of the log.

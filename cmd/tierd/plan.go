@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // planCmd says what would be deleted.
@@ -22,9 +23,10 @@ type planCmd struct {
 // Help gives examples.
 func (c *planCmd) Help() string {
 	return `Asks guard and policies about every log, in both tiers, as the deletions themselves would,
-and deletes nothing. It says how much would go of each table, each segment with its reason, and what
-waits, for what and until when. The digest names the deletions: it stays the same while they do.
-Then it says what is copied next, in order, with the score that each plugin gave.
+and deletes nothing. It says how much would go of each table, each segment with its reason, each
+object in the store that nothing names, and what waits, for what and until when. For these objects
+it lists the store under the ledger's id. The digest names the deletions: it stays the same while
+they do. Then it says what is copied next, in order, with the score that each plugin gave.
 
 With --policy other policies are asked, with --at those of a later moment, about what is there now.
 What is printed then is the difference from today: by table, with the rules that make it, and each
@@ -94,12 +96,15 @@ func printPlan(p *page, now api.Time, plan *api.Plan) {
 		p.table("LOG\tACTION\tBASE\tNEXT\tSIZE\tWHY", rows)
 	}
 	for _, t := range plan.Totals {
-		p.line("%s: %s of %d segments (%s)", t.Table, t.Action, t.Segments, humanBytes(t.Bytes))
+		what := "segments"
+		if t.Action == tier.DeleteOrphan {
+			what = "objects"
+		}
+		p.line("%s: %s of %d %s (%s)", t.Table, t.Action, t.Segments, what, humanBytes(t.Bytes))
 	}
 	printCopies(p, now, plan)
 	for _, w := range plan.Waiting {
-		reasons(p, now, fmt.Sprintf("%s [%d, %d) %s: ", w.Log, w.Base, w.Next, w.Action),
-			[]api.Reason{w.Reason})
+		reasons(p, now, awaiting(w), []api.Reason{w.Reason})
 	}
 	p.line("digest %s", plan.Digest)
 	if r := plan.Disablement; r != nil {
@@ -117,10 +122,24 @@ func planned(sign string, list []api.PlannedDeletion) []string {
 		if len(x.Reasons) > 0 {
 			why = x.Reasons[0].Text
 		}
-		rows[i] = row(sign+x.Log, string(x.Action), fmt.Sprint(x.Base), fmt.Sprint(x.Next),
-			humanBytes(x.Bytes), why)
+		base, next := fmt.Sprint(x.Base), fmt.Sprint(x.Next)
+		if x.Object != nil {
+			base, next, why = "-", "-", *x.Object+": "+why
+		}
+		rows[i] = row(sign+x.Log, string(x.Action), base, next, humanBytes(x.Bytes), why)
 	}
 	return rows
+}
+
+// awaiting says what it is that waits.
+func awaiting(w api.PlannedWait) string {
+	switch {
+	case w.Log == "":
+		return fmt.Sprintf("%s: ", w.Action)
+	case w.Base == w.Next:
+		return fmt.Sprintf("%s %s: ", w.Log, w.Action)
+	}
+	return fmt.Sprintf("%s [%d, %d) %s: ", w.Log, w.Base, w.Next, w.Action)
 }
 
 // planCopiesShown is how many copies are shown to people.

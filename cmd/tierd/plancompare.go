@@ -103,8 +103,7 @@ func printComparison(p *page, now api.Time, plan *api.Plan) {
 		}
 	}
 	for _, w := range plan.Waiting {
-		reasons(p, now, fmt.Sprintf("%s [%d, %d) %s: ", w.Log, w.Base, w.Next, w.Action),
-			[]api.Reason{w.Reason})
+		reasons(p, now, awaiting(w), []api.Reason{w.Reason})
 	}
 	p.line("today  %s, policies %.12s: %s", tier.Time(x.At), x.PolicyDigest, howMuch(x.Totals))
 	p.line("then   %s, policies %.12s: %s", tier.Time(plan.At), plan.PolicyDigest,

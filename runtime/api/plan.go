@@ -63,7 +63,7 @@ type HeldCopy struct {
 	Reason Reason      `json:"reason"`
 }
 
-// PlannedTotal sums up one action of one table.
+// PlannedTotal sums up one action of one table. Of orphans Segments counts objects.
 type PlannedTotal struct {
 	Table    string      `json:"table"`
 	Action   tier.Action `json:"action"`
@@ -71,7 +71,7 @@ type PlannedTotal struct {
 	Bytes    int64       `json:"bytes"`
 }
 
-// PlannedDeletion is a segment that would go.
+// PlannedDeletion is a segment that would go, or an object that nothing names.
 type PlannedDeletion struct {
 	Log     string       `json:"log"`
 	Action  tier.Action  `json:"action"`
@@ -79,11 +79,14 @@ type PlannedDeletion struct {
 	Next    tier.Offset  `json:"next"`
 	Bytes   int64        `json:"bytes"`
 	Reasons List[Reason] `json:"reasons"`
+	// Object is the key of an object that nothing names; null of a segment. Base and Next are 0 then.
+	Object *string `json:"object"`
 }
 
-// PlannedWait is the oldest segment of a log that stays, and why; Base == Next where the reason
-// concerns the whole log.
+// PlannedWait is the oldest segment of a log that stays, or copies and objects that are to go
+// later, and why; Base == Next where the reason concerns the whole log.
 type PlannedWait struct {
+	// Log is "" where the store as a whole is the matter.
 	Log    string      `json:"log"`
 	Action tier.Action `json:"action"`
 	Base   tier.Offset `json:"base"`

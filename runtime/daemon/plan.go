@@ -39,61 +39,137 @@ func (d *Daemon) Plan(ctx context.Context) (*api.Plan, error) {
 // What is not asked about is added to each of the plans.
 func (d *Daemon) plan(ctx context.Context, questions []exec.Question,
 	each func(tier.LogID, [][]exec.Planned), plans ...*api.Plan) error {
+	orphans, err := d.exec.FindOrphans(ctx)
+	if err != nil {
+		if broken := d.ledger.Err(); broken != nil {
+			return broken
+		}
+		await(plans, tier.LogID{}, tier.DeleteOrphan, tier.Range{}, tier.Reason{
+			Code: tier.CodeStoreError, Text: fmt.Sprintf("what nothing names was not found: %v", err)})
+		orphans = &exec.Orphans{}
+	}
+	stale := orphans.Stale()
+	if stale != nil {
+		await(plans, tier.LogID{}, tier.DeleteOrphan, tier.Range{}, *stale)
+		orphans = &exec.Orphans{}
+	}
 	d.mu.Lock()
 	ids := d.engine.Logs()
 	d.mu.Unlock()
-	for _, id := range ids {
-		if err := d.planLog(ctx, id, questions, each, plans); err != nil {
+	ids = append(ids, orphans.Logs()...) // of some of them the ledger may know nothing
+	slices.SortFunc(ids, tier.LogID.Compare)
+	for _, id := range slices.Compact(ids) {
+		asked, err := d.planLog(ctx, id, questions, plans)
+		if err == nil {
+			asked, err = d.planOrphans(ctx, id, orphans, questions, asked, plans)
+		}
+		if err != nil {
 			return err
 		}
+		if stale != nil {
+			for i := range asked {
+				asked[i] = slices.DeleteFunc(asked[i], final)
+			}
+		}
+		each(id, asked)
 	}
 	return nil
 }
 
+// final reports whether something leaves no copy. While the ledger is older than the store nothing
+// of the kind goes.
+func final(a exec.Planned) bool { return a.Verdict.Delete && a.Action != tier.DeleteLocal }
+
+// planLog asks about the segments and the copies of a log.
 func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Question,
-	each func(tier.LogID, [][]exec.Planned), plans []*api.Plan) error {
+	plans []*api.Plan) ([][]exec.Planned, error) {
 	d.mu.Lock()
 	local, remote, ok := d.engine.Plan(id)
-	removal, leaving, due := d.engine.PlanRemove(id, d.now())
+	removals, waiting := d.engine.PlanRemove(id, d.now())
 	view, _ := d.engine.Log(id)
 	kept, why := d.engine.KeptByPlugin(id)
 	d.mu.Unlock()
 	if !ok {
 		for _, r := range append(view.Alarms, view.Waiting...) {
-			for _, p := range plans {
-				p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, tier.Range{}, r))
-			}
+			await(plans, id, tier.DeleteLocal, tier.Range{}, r)
 		}
-		return nil
+		return make([][]exec.Planned, len(questions)), nil
 	}
 	asked, err := d.exec.PlanLocal(ctx, local, questions...)
 	if err != nil {
-		return err
-	}
-	fromStore, err := d.exec.PlanRemote(ctx, remote, questions...)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	// What a plugin keeps is said where nothing before it stays anyway.
 	stays := func(a exec.Planned) bool { return !a.Verdict.Delete }
-	keptAlready := slices.ContainsFunc(asked[0], stays)
-	removed, err := d.exec.PlanRemove(ctx, removal, questions...)
+	if why != nil && !slices.ContainsFunc(asked[0], stays) {
+		await(plans, id, tier.DeleteLocal, kept, *why)
+	}
+	fromStore, err := d.exec.PlanRemote(ctx, remote, questions...)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	join(asked, fromStore)
+	for _, f := range removals {
+		removed, err := d.exec.PlanRemove(ctx, f, questions...)
+		if err != nil {
+			return nil, err
+		}
+		join(asked, removed)
+	}
+	for _, w := range waiting {
+		await(plans, id, w.Action, w.Range, w.Reason)
+	}
+	return asked, nil
+}
+
+// planOrphansMax bounds how many orphans of a log are asked about.
+const planOrphansMax = 10_000
+
+// planOrphans asks about what nothing names, and about what abandoned attempts have left.
+func (d *Daemon) planOrphans(ctx context.Context, id tier.LogID, orphans *exec.Orphans,
+	questions []exec.Question, asked [][]exec.Planned, plans []*api.Plan) ([][]exec.Planned, error) {
+	list, later := d.exec.PlanOrphans(ctx, orphans, id, planOrphansMax, questions...)
+	join(asked, list)
+	if later.Young > 0 {
+		await(plans, id, tier.DeleteOrphan, tier.Range{}, tier.Reason{Code: tier.CodeGrace,
+			Until: later.Until, Text: fmt.Sprintf("%d objects that nothing names are younger than "+
+				"limits.orphan_age", later.Young)})
+	}
+	if later.More > 0 {
+		await(plans, id, tier.DeleteOrphan, tier.Range{}, tier.Reason{Code: tier.CodePrefixBlocked,
+			Text: fmt.Sprintf("%d more objects that nothing names are not asked about before the others "+
+				"are gone", later.More)})
+	}
+	d.mu.Lock()
+	attempts := d.engine.Abandoned(id)
+	d.mu.Unlock()
+	now := d.now()
+	young := slices.IndexFunc(attempts, func(a engine.AbandonedAttempt) bool { return a.Due > now })
+	if young >= 0 { // they ascend
+		await(plans, id, tier.DeleteOrphan, tier.Range{}, tier.Reason{Code: tier.CodeGrace,
+			Until: attempts[len(attempts)-1].Due, Text: fmt.Sprintf("what %d abandoned attempts to copy "+
+				"may have left is looked for after limits.orphan_age", len(attempts)-young)})
+		attempts = attempts[:young]
+	}
+	left, err := d.exec.PlanClear(ctx, id, attempts, questions...)
+	if err == nil {
+		join(asked, left)
+	}
+	return asked, err
+}
+
+// join appends the answers to each question.
+func join(asked, more [][]exec.Planned) {
 	for i := range asked {
-		asked[i] = append(append(asked[i], fromStore[i]...), removed[i]...)
+		asked[i] = append(asked[i], more[i]...)
 	}
-	each(id, asked)
+}
+
+// await adds to each plan what waits.
+func await(plans []*api.Plan, id tier.LogID, a tier.Action, r tier.Range, why tier.Reason) {
 	for _, p := range plans {
-		if why != nil && !keptAlready {
-			p.Waiting = append(p.Waiting, waits(id, tier.DeleteLocal, kept, *why))
-		}
-		if leaving.Segments > 0 {
-			planRemoval(p, id, removal.Action, leaving, due)
-		}
+		p.Waiting = append(p.Waiting, waits(id, a, r, why))
 	}
-	return nil
 }
 
 // planCopies adds what is copied next, in the order in which it will be.
@@ -134,16 +210,12 @@ func planned(p *api.Plan, id tier.LogID, a exec.Planned) {
 	total(p, id.Table, a.Action, 1, a.Bytes)
 }
 
-// planRemoval adds the copies that left the log and wait for the end of their grace.
-func planRemoval(p *api.Plan, id tier.LogID, a tier.Action, x engine.Extent, due tier.Time) {
-	p.Waiting = append(p.Waiting, waits(id, a, x.Range, tier.Reason{Code: tier.CodeGrace,
-		Until: due, Text: fmt.Sprintf("%d copies (%d bytes) have left the log; their objects go "+
-			"after the grace", x.Segments, x.Bytes)}))
-}
-
 func waits(id tier.LogID, a tier.Action, r tier.Range, why tier.Reason) api.PlannedWait {
-	return api.PlannedWait{Log: id.String(), Action: a, Base: r.Base, Next: r.Next,
-		Reason: api.ReasonOf(why, false)}
+	w := api.PlannedWait{Action: a, Base: r.Base, Next: r.Next, Reason: api.ReasonOf(why, false)}
+	if id != (tier.LogID{}) {
+		w.Log = id.String()
+	}
+	return w
 }
 
 func total(p *api.Plan, table string, a tier.Action, segments, bytes int64) {
@@ -166,10 +238,11 @@ func digestOf(p *api.Plan) string {
 		Action     tier.Action
 		Base, Next tier.Offset
 		Bytes      int64
+		Object     *string `json:",omitempty"`
 	}
 	lines := make([]line, len(p.Deletions))
 	for i, x := range p.Deletions {
-		lines[i] = line{x.Log, x.Action, x.Base, x.Next, x.Bytes}
+		lines[i] = line{x.Log, x.Action, x.Base, x.Next, x.Bytes, x.Object}
 	}
 	text, err := json.Marshal(lines)
 	if err != nil {

@@ -74,8 +74,22 @@ type comparison struct {
 }
 
 // add compares what two questions were answered about one log. Of each tier the answers are a
-// prefix of the log, so the longer list has all that the other one has.
+// prefix of the log, so the longer list has all that the other one has. What was asked about by
+// itself is in both, in the same order.
 func (c *comparison) add(id tier.LogID, today, then []exec.Planned) {
+	together := func(a exec.Planned) bool { return !a.Alone }
+	alone := func(a exec.Planned) bool { return a.Alone }
+	before := slices.DeleteFunc(slices.Clone(today), together)
+	for i, a := range slices.DeleteFunc(slices.Clone(then), together) {
+		switch {
+		case a.Verdict.Delete && !before[i].Verdict.Delete:
+			c.more(id, a)
+		case !a.Verdict.Delete && before[i].Verdict.Delete:
+			c.less(id, before[i], a)
+		}
+	}
+	today = slices.DeleteFunc(slices.Clone(today), alone)
+	then = slices.DeleteFunc(slices.Clone(then), alone)
 	for _, action := range []tier.Action{tier.DeleteLocal, tier.DeleteRemote} {
 		before, after := of(today, action), of(then, action)
 		goesBefore, goesAfter := prefix(before), prefix(after)
@@ -136,6 +150,9 @@ func (c *comparison) less(id tier.LogID, a, stays exec.Planned) {
 func deletion(id tier.LogID, a exec.Planned, why []tier.Reason) api.PlannedDeletion {
 	x := api.PlannedDeletion{Log: id.String(), Action: a.Action, Base: a.Range.Base,
 		Next: a.Range.Next, Bytes: a.Bytes}
+	if a.Object != "" {
+		x.Object = &a.Object
+	}
 	for _, r := range why {
 		x.Reasons = append(x.Reasons, api.ReasonOf(r, false))
 	}

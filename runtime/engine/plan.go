@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -75,32 +76,99 @@ func (e *Engine) KeptByPlugin(id tier.LogID) (r tier.Range, reason *tier.Reason)
 	return r, nil
 }
 
+// Awaited is what of a log's copies goes later: those that have left it, or are about to.
+type Awaited struct {
+	Action tier.Action
+	Extent
+	Reason tier.Reason // Until is when it is over; absent where only a change can help
+}
+
 // PlanRemove gives the copies of a log that are no longer part of it and whose grace is over now,
-// and sums up those that wait for theirs, the last of them until due.
-func (e *Engine) PlanRemove(id tier.LogID, now tier.Time) (f Remove, waiting Extent,
-	due tier.Time) {
+// an effect for each action; and what is to go and waits.
+func (e *Engine) PlanRemove(id tier.LogID, now tier.Time) (list []Remove, waiting []Awaited) {
 	l := e.logs[id]
 	if l == nil {
-		return f, waiting, 0
+		return nil, nil
 	}
 	t := e.table(id.Table)
-	f = Remove{Log: id, Action: tier.DeleteRemote, Remote: l.remoteExtent()}
-	if l.leaves(t) {
-		f.Action = tier.DisableDelete
+	for _, action := range []tier.Action{tier.DeleteRemote, tier.DisableDelete, tier.DeleteOrphan} {
+		f, awaited := e.planRemove(l, t, action, now)
+		if len(f.Copies) > 0 {
+			list = append(list, f)
+		}
+		waiting = append(waiting, awaited...)
 	}
+	return list, waiting
+}
+
+func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now tier.Time) (
+	f Remove, waiting []Awaited) {
+	f = Remove{Log: l.id, Action: action, Remote: l.remoteExtent()}
+	var moves, grace, needed, more Extent
+	var due tier.Time
 	for i := range l.remote {
 		r := &l.remote[i]
-		if !e.goes(l, t, r) {
+		if l.removal(t, r) != action {
 			continue
 		}
-		if at := e.removeAt(l, t, r); at > now {
-			waiting.add(r.Range, r.Bytes)
+		switch at := e.removeAt(l, t, r); {
+		case l.leaves(t) && !l.startMovedFor(t):
+			moves.add(r.Range, r.Bytes)
+		case e.goes(l, t, r) && at > now:
+			grace.add(r.Range, r.Bytes)
 			due = max(due, at)
-		} else if len(f.Copies) < planMax {
+		case e.goes(l, t, r) && len(f.Copies) < planMax:
 			f.Copies = append(f.Copies, RemoteCandidate{Remote: *r})
+		case e.goes(l, t, r):
+			more.add(r.Range, r.Bytes)
+		case r.Next <= l.state.LogStart:
+			needed.add(r.Range, r.Bytes)
 		}
 	}
-	return f, waiting, due
+	await := func(x Extent, code tier.Code, until tier.Time, text string) {
+		if x.Segments > 0 {
+			waiting = append(waiting, Awaited{action, x, tier.Reason{Code: code, Until: until,
+				Text: fmt.Sprintf("%d copies (%d bytes) %s", x.Segments, x.Bytes, text)}})
+		}
+	}
+	await(moves, tier.CodeTierState, 0, "leave the log, whose start moves first")
+	await(grace, tier.CodeGrace, due, "have left the log; their objects go after the grace")
+	await(needed, tier.CodePrefixBlocked, 0, "have left the log, and show that files on local disk "+
+		"are what was copied: their objects go after these")
+	await(more, tier.CodePrefixBlocked, 0, "more have left the log; they are not asked about before "+
+		"the others are gone")
+	return f, waiting
+}
+
+// removal is by which action the objects of a copy go once it is no part of its log. What a clip
+// left nothing of is an orphan: it has no age that a limit could count.
+func (l *logIndex) removal(t *tableIndex, r *tier.Remote) tier.Action {
+	switch {
+	case l.leaves(t):
+		return tier.DisableDelete
+	case r.Empty():
+		return tier.DeleteOrphan
+	}
+	return tier.DeleteRemote
+}
+
+// AbandonedAttempt is an attempt that was given up, of which something may still be in the store.
+type AbandonedAttempt struct {
+	Tombstone
+	Due tier.Time // when what it may have left is looked for
+}
+
+// Abandoned are the attempts of a log whose names are kept, ascending by position.
+func (e *Engine) Abandoned(id tier.LogID) []AbandonedAttempt {
+	l := e.logs[id]
+	if l == nil {
+		return nil
+	}
+	out := make([]AbandonedAttempt, len(l.tombstones))
+	for i, t := range l.tombstones {
+		out[i] = AbandonedAttempt{t, t.At + e.settings.OrphanAge}
+	}
+	return out
 }
 
 // Leaving sums up the copies of a log that are no longer part of it and wait for their removal.

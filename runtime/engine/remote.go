@@ -86,12 +86,7 @@ func (l *logIndex) startMovedFor(t *tableIndex) bool {
 	if len(l.remote) == 0 {
 		return true
 	}
-	for _, m := range l.state.Moves {
-		if m.Cause != tier.MoveExpired && m.At >= t.state.Since {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.state.Moves, t.state.TakesAll)
 }
 
 // considerExpire finds out whether the oldest remote segment is worth asking the gate about.
@@ -233,15 +228,12 @@ func (l *logIndex) together(list []RemoteCandidate) []RemoteCandidate {
 }
 
 // considerRemove proposes the removal of copies that are no longer part of the log, when the grace
-// is over. What a clip left nothing of is an orphan: it has no age that a limit could count.
+// is over. One effect is of one action: others follow by effects of their own.
 func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 	if l.removing || l.moving || l.expiring || t.draining || len(l.state.Unpublished) > 0 {
 		return // while the manifest lacks a move the gate would only keep it
 	}
-	f := Remove{Log: l.id, Action: tier.DeleteRemote, Remote: l.remoteExtent()}
-	if l.leaves(t) {
-		f.Action = tier.DisableDelete
-	}
+	f := Remove{Log: l.id, Remote: l.remoteExtent()}
 	for i := range l.remote {
 		r := &l.remote[i]
 		if r.Base >= l.state.LogStart && !l.leaves(t) && !l.summed().past {
@@ -255,16 +247,10 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 			l.wake(at)
 			continue
 		}
-		if cut := r.Empty() && !l.leaves(t); cut != (f.Action == tier.DeleteOrphan) {
-			if len(f.Copies) > 0 {
-				continue // by an effect of its own, after this one
-			}
-			f.Action = tier.DeleteRemote
-			if cut {
-				f.Action = tier.DeleteOrphan
-			}
+		if len(f.Copies) == 0 {
+			f.Action = l.removal(t, r)
 		}
-		if len(f.Copies) < deleteBatchMax {
+		if f.Action == l.removal(t, r) && len(f.Copies) < deleteBatchMax {
 			f.Copies = append(f.Copies, RemoteCandidate{Remote: *r})
 		}
 	}
@@ -302,22 +288,13 @@ func (l *logIndex) identifies(r *tier.Remote) bool {
 	return i >= 0 && l.local[i].Log == r.Log
 }
 
-// removeAt is when the grace of the move that took the copy out of the log is over.
+// removeAt is when the grace of what took the copy out of the log is over.
 func (e *Engine) removeAt(l *logIndex, t *tableIndex, r *tier.Remote) tier.Time {
-	if c, ok := tier.ClipOf(l.state.Clips, r.Position); ok && r.Empty() {
-		return c.At + e.settings.Grace
+	since, _ := tier.Left(&l.state, &t.state, r.Position, r.Epoch, r.Range)
+	if since == 0 {
+		return e.now
 	}
-	for _, m := range l.state.Moves {
-		// With a disablement all leaves at the moment of its move, wherever that put the start.
-		all := l.leaves(t) && m.Cause != tier.MoveExpired && m.At >= t.state.Since
-		if r.Next <= m.Start || all {
-			return m.At + e.settings.Grace
-		}
-	}
-	if l.leaves(t) || r.Epoch < l.state.Fresh {
-		return t.state.Since + e.settings.Grace
-	}
-	return e.now
+	return since + e.settings.Grace
 }
 
 // removable reports whether copies are left whose objects are to go.

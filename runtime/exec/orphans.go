@@ -21,20 +21,20 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 	if err != nil {
 		return nil, fatal(err)
 	}
+	state, _ := x.c.Ledger.Log(f.Log)
 	for _, name := range a.Names {
-		key := objectKey(f.Log, a, name)
-		err := x.c.Store.StatFile(ctx, key, 0)
+		object, err := x.c.Store.FileKey(objectKey(f.Log, a, name))
+		if err == nil {
+			_, err = x.c.Store.Size(ctx, object)
+		}
 		if errors.Is(err, ErrVanished) {
 			continue
 		}
-		if err != nil && !errors.Is(err, ErrDamaged) { // damaged: it is there, with a size
+		if err != nil {
 			return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
 		}
-		object, err := x.c.Store.FileKey(key)
-		if err != nil {
-			return failure(tier.CodeStoreError, "%v", err), nil
-		}
-		kept, err := x.removeOrphan(ctx, x.c.Generation(), f.Log, object, tier.Yes, tier.Yes)
+		knows, _ := x.ledgerKnows(ctx, f.Log, state)
+		kept, err := x.removeOrphan(ctx, x.c.Generation(), f.Log, object, knows, tier.Yes, tier.Yes)
 		if err != nil {
 			return nil, err
 		}
@@ -52,9 +52,9 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 	return engine.Done{}, fatal(err)
 }
 
-// removeOrphan asks about one object that nothing names, and removes it.
-func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.LogID, object string,
-	unnamed, old tier.Truth) (*engine.KeptRemote, error) {
+// orphanFacts are what guard and policies may know of an object that nothing names.
+func (x *Executor) orphanFacts(ctx context.Context, g *Generation, log tier.LogID, object string,
+	knows, unnamed, old tier.Truth) *gate.Facts {
 	durable := x.c.Ledger.Table(log.Table)
 	table, governed := x.settings(g, durable, log.Table)
 	state, _ := x.c.Ledger.Log(log)
@@ -67,9 +67,15 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 	g.extern(facts)
 	r := &facts.Safety.Remote
 	r.Clocks, r.Clock = g.Clocks(ctx)
-	r.LedgerKnows, _ = x.ledgerKnows(ctx, log, state)
-	r.Unnamed, r.OldEnough = unnamed, old
+	r.LedgerKnows, r.Unnamed, r.OldEnough = knows, unnamed, old
 	x.pauseFacts(g, facts, governed)
+	return facts
+}
+
+// removeOrphan asks about one object that nothing names, and removes it.
+func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.LogID, object string,
+	knows, unnamed, old tier.Truth) (*engine.KeptRemote, error) {
+	facts := x.orphanFacts(ctx, g, log, object, knows, unnamed, old)
 	permit, v := g.Gate.Ask(ctx, facts)
 	if !v.Delete {
 		return &engine.KeptRemote{Reasons: v.Reasons, Due: v.Due}, nil
@@ -80,55 +86,91 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 		})
 }
 
-// sweep looks at every object under the ledger's id and removes those that nothing names: no copy,
+// found is what a listing of the store shows that nothing names.
+type found struct {
+	orphans []tier.StoredObject
+	stale   *tier.Reason // something that the ledger never wrote: it is an older one
+	now     tier.Time    // once all was listed
+	young   bool         // the ledger was rebuilt not long ago
+}
+
+// findOrphans looks at every object under the ledger's id for those that nothing names: no copy,
 // attempt or tombstone the files of an attempt or its manifest entry, and no checkpoint that a
-// later one does not stand for. Before, it looks again how deletions ended that a crash
+// later one does not stand for.
+func (x *Executor) findOrphans(ctx context.Context, g *Generation) (out found, err error) {
+	err = x.c.Store.Objects(ctx, func(o tier.StoredObject) error {
+		state, known := x.c.Ledger.Log(o.Log)
+		if out.stale == nil {
+			out.stale = newer(o, state, known)
+		}
+		live, err := x.live(o, state, known)
+		if err == nil && !live {
+			out.orphans = append(out.orphans, o)
+		}
+		return err
+	})
+	out.now = x.c.Now()
+	// What a rebuilt ledger does not name may be what the old one did: somebody has time to look.
+	rebuilt := x.c.Ledger.Rebuilt()
+	out.young = rebuilt != 0 && out.now-rebuilt <= g.OrphanAge
+	return out, err
+}
+
+// newer says why the object is one that this ledger cannot have written: it is an older one then.
+// A log is opened before anything of it is stored, and a rebuild opens all that the store has.
+func newer(o tier.StoredObject, s tier.LogState, known bool) *tier.Reason {
+	text := ""
+	switch {
+	case !known:
+		text = "%s is of a log that the ledger never opened: the ledger is an older one"
+	case o.Entry && o.Position >= s.Next:
+		text = "%s is at a position that the ledger never handed out: the ledger is an older one"
+	default:
+		return nil
+	}
+	return &tier.Reason{Code: tier.CodeLedgerStale, Text: fmt.Sprintf(text, o.Key)}
+}
+
+// old tells whether an orphan is old enough to go.
+func (f *found) old(g *Generation, o *tier.StoredObject) tier.Truth {
+	return tier.TruthOf(o.Modified > 0 && f.now-o.Modified > g.OrphanAge && !f.young)
+}
+
+// sweep removes what nothing names. Before, it looks again how deletions ended that a crash
 // interrupted. Durable sub-steps for each: audit record, DELETE, audit outcome.
 func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 	if err := x.resolveAllLeft(ctx); err != nil {
 		return nil, err
 	}
 	g := x.c.Generation()
-	var done engine.Swept
-	var orphans []tier.StoredObject
-	err := x.c.Store.Objects(ctx, func(o tier.StoredObject) error {
-		state, known := x.c.Ledger.Log(o.Log)
-		if o.Entry && known && o.Position >= state.Next && done.Stale == nil {
-			done.Stale = &tier.Reason{Code: tier.CodeLedgerStale, Text: fmt.Sprintf(
-				"%s is at a position that the ledger never handed out: the ledger is an older one", o.Key)}
-		}
-		live, err := x.live(o, state, known)
-		if err == nil && !live {
-			orphans = append(orphans, o)
-		}
-		return err
-	})
+	found, err := x.findOrphans(ctx, g)
 	if err != nil {
 		if broken := x.c.Ledger.Err(); broken != nil {
 			return nil, fatal(broken)
 		}
 		return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
 	}
+	done := engine.Swept{Stale: found.stale}
 	if done.Stale != nil {
-		done.Kept = int64(len(orphans))
+		done.Kept = int64(len(found.orphans))
 		return done, nil
 	}
-	now := x.c.Now()
-	// What a rebuilt ledger does not name may be what the old one did: somebody has time to look.
-	young := x.c.Ledger.Rebuilt() != 0 && now-x.c.Ledger.Rebuilt() <= g.OrphanAge
-	for _, o := range orphans {
-		old := tier.TruthOf(o.Modified > 0 && now-o.Modified > g.OrphanAge && !young)
+	var manifests knowledge
+	for i := range found.orphans {
+		o := &found.orphans[i]
+		old := found.old(g, o)
 		if old != tier.Yes {
 			done.Kept++
 			continue
 		}
 		// Between the listing and now it may have got a name.
 		state, known := x.c.Ledger.Log(o.Log)
-		live, err := x.live(o, state, known)
+		live, err := x.live(*o, state, known)
 		if err != nil {
 			return nil, fatal(err)
 		}
-		kept, err := x.removeOrphan(ctx, g, o.Log, o.Key, tier.TruthOf(!live), old)
+		kept, err := x.removeOrphan(ctx, g, o.Log, o.Key, manifests.of(ctx, x, o.Log),
+			tier.TruthOf(!live), old)
 		if err != nil {
 			return nil, err
 		}
@@ -139,6 +181,23 @@ func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 		done.Objects++
 	}
 	return done, nil
+}
+
+// knowledge remembers of one log whether the ledger knows all of its manifest. A listing is ordered
+// by log, and a log may have very many orphans: its manifest is listed again once for all of them.
+type knowledge struct {
+	log    tier.LogID
+	knows  tier.Truth
+	listed bool
+}
+
+func (k *knowledge) of(ctx context.Context, x *Executor, log tier.LogID) tier.Truth {
+	if !k.listed || k.log != log {
+		state, _ := x.c.Ledger.Log(log)
+		k.log, k.listed = log, true
+		k.knows, _ = x.ledgerKnows(ctx, log, state)
+	}
+	return k.knows
 }
 
 // live reports whether something names the object.

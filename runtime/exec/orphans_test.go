@@ -2,7 +2,9 @@ package exec
 
 import (
 	"testing"
+	"time"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -36,4 +38,31 @@ func TestASupersededCheckpointIsCollected(t *testing.T) {
 		t.Errorf("of a log that the ledger never had: live %t, %v", live, err)
 	}
 	want[engine.Swept](r, r.do(engine.Sweep{ID: 1}))
+}
+
+// TestALogThatTheLedgerNeverOpened: it is opened before anything of it is stored. So the ledger is
+// an older one, and what it does not name may be what a newer one did: all of it stays.
+func TestALogThatTheLedgerNeverOpened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(1)
+	r.opened()
+	r.copied(0)
+	if done := want[engine.Swept](r, r.do(engine.Sweep{ID: 1})); done.Stale != nil {
+		t.Fatalf("%+v before", done)
+	}
+	store, err := objstore.New(r.bucket, r.ledger.ID())
+	r.must(err)
+	key, err := store.FileKey(tier.ObjectKey{Log: tier.LogID{Table: "later", Name: "0"}, Epoch: 1,
+		Attempt: tier.AttemptID{9}, Name: fileName(0)})
+	r.must(err)
+	r.keys.Put(key, []byte("the only copy"))
+	r.now += tier.Time(1000 * time.Hour)
+	done := want[engine.Swept](r, r.do(engine.Sweep{ID: 2}))
+	if done.Stale == nil || done.Stale.Code != tier.CodeLedgerStale || done.Objects != 0 {
+		t.Errorf("%+v, want it stale", done)
+	}
+	if _, there := r.keys.Object(key); !there {
+		t.Error("the object is gone")
+	}
 }

@@ -8,12 +8,16 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Planned is what the gate would answer for one segment.
+// Planned is what the gate would answer for one segment, or one object that nothing names.
 type Planned struct {
 	Action  tier.Action
 	Range   tier.Range
 	Bytes   int64
 	Verdict gate.Verdict
+	// Object is the key of an orphan; "" of a segment.
+	Object string
+	// Alone is set where it is asked about by itself: that it stays keeps nothing else.
+	Alone bool
 }
 
 // Question is whom to ask about deletions, and as of when. The zero value asks the gate in force,
@@ -62,7 +66,8 @@ func ask(ctx context.Context, open []inquiry, facts *gate.Facts) (goesOn bool) {
 		q.window = q.window.Plus(1, own.Seg.Bytes)
 		own.Safety.Window = q.window
 		v := q.gate.Explain(ctx, &own)
-		q.answers = append(q.answers, Planned{own.Action, own.Seg.Range, own.Seg.Bytes, v})
+		q.answers = append(q.answers, Planned{Action: own.Action, Range: own.Seg.Range,
+			Bytes: own.Seg.Bytes, Verdict: v})
 		q.over = !v.Delete
 		goesOn = goesOn || v.Delete
 	}
@@ -133,10 +138,13 @@ func (x *Executor) firstWithout(ctx context.Context, src Source, log tier.LogID,
 // that stays. It moves nothing, and makes no permit. There is a list of answers for each question.
 func (x *Executor) PlanRemote(ctx context.Context, f engine.Expire, questions ...Question) (
 	[][]Planned, error) {
-	state, _ := x.c.Ledger.Log(f.Log)
-	knows, _ := x.ledgerKnows(ctx, f.Log, state)
 	g := x.c.Generation()
 	open := x.inquire(g, f.Log, questions)
+	if len(f.Segments) == 0 {
+		return answers(open), nil
+	}
+	state, _ := x.c.Ledger.Log(f.Log)
+	knows, _ := x.ledgerKnows(ctx, f.Log, state)
 	left := f.Remote
 	for _, c := range f.Segments {
 		facts, _, err := x.remoteFacts(ctx, g, f.Log, tier.DeleteRemote, c, left)
@@ -165,15 +173,27 @@ func (x *Executor) PlanRemove(ctx context.Context, f engine.Remove, questions ..
 	state, _ := x.c.Ledger.Log(f.Log)
 	knows, _ := x.ledgerKnows(ctx, f.Log, state)
 	for _, c := range f.Copies {
-		facts, _, err := x.remoteFacts(ctx, g, f.Log, f.Action, c, f.Remote)
+		facts, cp, err := x.remoteFacts(ctx, g, f.Log, f.Action, c, f.Remote)
 		if err != nil {
 			return nil, err
 		}
 		facts.Safety.Remote.LedgerKnows = knows
-		ask(ctx, open, facts)
-		for i := range open {
-			open[i].over = false // one that stays does not keep the next
+		if f.Action == tier.DeleteOrphan {
+			cutOff(facts, &state, &cp)
 		}
+		askAlone(ctx, open, facts, "")
 	}
 	return answers(open), nil
+}
+
+// askAlone asks about what goes or stays by itself, and gives the answers.
+func askAlone(ctx context.Context, open []inquiry, facts *gate.Facts, object string) []*Planned {
+	ask(ctx, open, facts)
+	last := make([]*Planned, len(open))
+	for i := range open {
+		last[i] = &open[i].answers[len(open[i].answers)-1]
+		last[i].Alone, last[i].Object = true, object
+		open[i].over = false
+	}
+	return last
 }

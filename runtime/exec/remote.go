@@ -253,21 +253,11 @@ func outOfLog(s tier.LogState, t tier.TableState, c *tier.Copy, now, grace tier.
 		return tier.Unknown, tier.Unknown
 	}
 	in := tier.Clipped(s.Clips, c.Position, c.Content.Range)
-	if clip, ok := tier.ClipOf(s.Clips, c.Position); ok && in.Empty() {
-		return tier.Yes, tier.TruthOf(now >= clip.At+grace) // the source has written all of it anew
+	since, left := tier.Left(&s, &t, c.Position, c.Epoch, in)
+	if since == 0 {
+		return tier.TruthOf(left), tier.TruthOf(left)
 	}
-	for _, m := range s.Moves {
-		all := t.Leaves() && m.Cause != tier.MoveExpired && m.At >= t.Since
-		if in.Next <= m.Start || all {
-			return tier.Yes, tier.TruthOf(now >= m.At+grace)
-		}
-	}
-	if c.Epoch < s.Fresh {
-		return tier.Yes, tier.TruthOf(now >= t.Since+grace)
-	}
-	// A copy that finished after its range had left the log: no reader ever saw it there.
-	below := tier.TruthOf(in.Next <= s.LogStart)
-	return below, below
+	return tier.Yes, tier.TruthOf(now >= since+grace)
 }
 
 // ledgerKnows lists the log's manifest: an entry at a position that the ledger never handed out

@@ -117,6 +117,8 @@ type Store interface {
 	// is not there is a success. DeleteObject does so for the one object that is the target.
 	DeleteFiles(ctx context.Context, p gate.Permit, t gate.Target, keys []tier.ObjectKey) error
 	DeleteObject(ctx context.Context, p gate.Permit, t gate.Target) error
+	// Size is the size of the object with the key, in bytes.
+	Size(ctx context.Context, key string) (int64, error)
 	// Objects lists all objects of logs under the ledger's id.
 	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
 	// PutCheckpoint writes the manifest checkpoint of the block at the level.
