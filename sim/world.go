@@ -289,7 +289,8 @@ func (w *World) generationNow() *exec.Generation {
 	c := &w.Config
 	node := c.Node
 	node.Name = "sim"
-	return &exec.Generation{Table: c.Tables, Gate: gate.New(asked{w, c.Policies}), Brake: c.Brake,
+	return &exec.Generation{Number: w.generation,
+		Table: c.Tables, Gate: gate.New(asked{w, c.Policies}), Brake: c.Brake,
 		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
 		Paused: w.pause,
 		Input:  rego.InputJSON,

@@ -56,6 +56,7 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 	g := &generation{number: number, loadedAt: d.opts.Now(), config: files.Config, policies: set,
 		facts: newFacts(files.Config, d.now()), modules: files.Modules}
 	g.exec = &exec.Generation{
+		Number:    number,
 		Table:     files.Config.Table,
 		Gate:      gate.New(set),
 		Brake:     files.Config.Limits.Brake(),

@@ -52,6 +52,7 @@ type rig struct {
 	answer       gate.Decision // of the policies
 	sound        tier.Truth    // what a look at the copies found
 	attempts     byte
+	reloads      uint64
 }
 
 func newRig(t *testing.T) *rig {
@@ -105,6 +106,7 @@ func (r *rig) boot() {
 
 func (r *rig) generation() *Generation {
 	return &Generation{
+		Number: r.reloads,
 		Table: func(name string) (tier.Table, bool) {
 			return tier.Table{Name: name, LocalTTL: time.Hour, Tiering: r.tiering}, r.governed
 		},

@@ -64,6 +64,9 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err := ctx.Err(); err != nil {
 		return keep(tier.CodeRetry, "%v: %v", errGivenUp, err)
 	}
+	if err := x.overtaken(g); err != nil {
+		return keep(tier.CodeRetry, "%v", err)
+	}
 	if facts.Log.State != tier.Enabled && f.Remote.Segments == 0 {
 		// No copy is left of what goes: the log's start moves first, durably, where readers look.
 		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: facts.Seg.Range.Next,
@@ -84,7 +87,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	}
 	var dropErr error
 	if planted.Is(planted.RecordAfterDrop) {
-		dropErr = dropUnlessGivenUp(ctx, src, permit, facts.Target())
+		dropErr = x.dropUnlessGivenUp(ctx, g, src, permit, facts.Target())
 	}
 	seq, err := x.c.Audit.Intend(ctx, announced)
 	if errors.Is(err, ErrRefused) {
@@ -94,7 +97,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	if !planted.Is(planted.RecordAfterDrop) {
-		dropErr = dropUnlessGivenUp(ctx, src, permit, facts.Target())
+		dropErr = x.dropUnlessGivenUp(ctx, g, src, permit, facts.Target())
 	}
 	outcome := x.ended(context.WithoutCancel(ctx), src, facts.Target(), dropErr)
 	if outcome.Result == tier.OutcomeDeleted {
@@ -127,10 +130,14 @@ var errGivenUp = errors.New("given up before anything was deleted")
 
 // dropUnlessGivenUp drops the segment. Whoever gave up waiting for this call must not find a
 // segment gone later; but a drop that has begun goes on to its end, because half of one is no
-// better.
-func dropUnlessGivenUp(ctx context.Context, src Source, p gate.Permit, t gate.Target) error {
+// better. Nor must whoever reloaded the configuration meanwhile.
+func (x *Executor) dropUnlessGivenUp(ctx context.Context, g *Generation, src Source, p gate.Permit,
+	t gate.Target) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errGivenUp, err)
+	}
+	if err := x.overtaken(g); err != nil {
+		return err
 	}
 	return src.Drop(context.WithoutCancel(ctx), p, t)
 }

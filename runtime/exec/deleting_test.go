@@ -221,6 +221,37 @@ func TestADeletionThatWasGivenUpDeletesNothing(t *testing.T) {
 	}
 }
 
+// TestAReloadStopsWhatHasNotBegun: whoever reloaded the configuration, to put something on hold,
+// must not find a segment gone later that the old one let go, at whatever moment of the deletion
+// that was.
+func TestAReloadStopsWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(*rig, func()){
+		"while facts are gathered": func(r *rig, reload func()) {
+			r.source.look = giveUpAt(reload)
+		},
+		"while the store is asked": func(r *rig, reload func()) {
+			r.bucket.SetHook(func(fault.Op) fault.Effect { reload(); return fault.Effect{} })
+		},
+		"while it is announced": func(r *rig, reload func()) { r.audit.intend = giveUpAt(reload) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, f := ready(t)
+			at(r, func() { r.reloads++ })
+			d := want[engine.Deleted](r, r.do(f))
+			if len(d.Gone) > 0 || d.Kept == nil || !r.there(fileName(0)) {
+				t.Fatalf("got %+v, file there: %t; want it kept", d, r.there(fileName(0)))
+			}
+			r.bucket.SetHook(nil)
+			r.source.look, r.audit.intend = nil, nil
+			if d := want[engine.Deleted](r, r.do(f)); len(d.Gone) != 1 {
+				t.Fatalf("asked again: %+v, want it gone", d)
+			}
+		})
+	}
+}
+
 func giveUpAt(giveUp func()) func() error { return func() error { giveUp(); return nil } }
 
 // Half a drop is no better than a whole one: what has begun goes on, and is recorded.

@@ -37,6 +37,8 @@ type Config struct {
 
 // Generation is one generation of configuration and policies as the executor needs it.
 type Generation struct {
+	// Number tells generations apart: what was asked of one does not count in another.
+	Number    uint64
 	Table     func(name string) (tier.Table, bool)
 	Gate      *gate.Gate
 	Brake     tier.Brake

@@ -139,6 +139,9 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		}
 		return engine.StaysAll{Kept: *kept}, nil
 	}
+	if err := x.overtaken(g); err != nil {
+		return failure(tier.CodeRetry, "%v", err), nil
+	}
 	if planted.Is(planted.RemoveBeforeMove) {
 		if err := x.removeEarly(ctx, g, f); err != nil {
 			return nil, err
@@ -424,7 +427,10 @@ func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	failed := perform(ctx)
+	failed := x.overtaken(g)
+	if failed == nil {
+		failed = perform(ctx)
+	}
 	outcome := tier.Outcome{Result: tier.OutcomeDeleted, At: x.c.Now()}
 	if failed != nil {
 		outcome.Result, outcome.Text = tier.OutcomeUnknown, failed.Error()
