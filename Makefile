@@ -67,8 +67,11 @@ fresh: ## try simulated histories that nobody has tried before, for a minute
 	@$(GO) build -o bin/ ./cmd/tiersim
 	bin/tiersim check --builtin --fresh --seeds 500 --budget 1m --out bin --allow-vacuous
 
-planted: ## plant each mistake in the engine, and see that simulated histories find it
-	$(GO) test -tags planted -run '^TestPlanted$$' -count 1 -v -timeout 30m ./sim
+FAULT ?=
+
+planted: ## plant each mistake in the engine (FAULT: those named like it), and see that it is found
+	$(GO) vet -tags planted ./sim ./runtime/planted
+	$(GO) test -tags planted -run '^TestPlanted$$' -count 1 -v -timeout 30m ./sim -args -fault "$(FAULT)"
 
 BENCH ?=
 
@@ -138,6 +141,7 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) fuzz FUZZTIME=3s
 	$(MAKE) histories HISTORIES=500 RAPID=-rapid.seed=1 # the same each time; by hand, others
 	$(MAKE) crash
+	$(MAKE) planted
 	$(MAKE) sim
 	$(MAKE) demo
 	git diff --exit-code

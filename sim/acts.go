@@ -321,7 +321,7 @@ func (h *play) overlapActs() []act {
 		owner = h.leaderBetween
 	}
 	// What ends the process in the middle is found when the effect around it has ended.
-	return []act{
+	acts := []act{
 		{kindOverlap, "with its owner", 2, owner},
 		{kindOverlap, "with a scan", 1, arm(func() { _ = h.scan() })},
 		{kindOverlap, "with a run", 1, arm(func() { _ = h.w.Run() })},
@@ -337,6 +337,15 @@ func (h *play) overlapActs() []act {
 			}
 		})},
 	}
+	if h.p.Unsettled {
+		acts = append(acts, act{kindOverlap, "with a reload that turns tiering off", 1, arm(func() {
+			off := false
+			h.over.tiering = &off
+			_ = h.reload()
+			_ = h.w.Run()
+		})})
+	}
+	return acts
 }
 
 func (h *play) ownerBetween() {
