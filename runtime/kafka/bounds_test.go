@@ -76,7 +76,11 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w, ended := pipe(t, kafka.New(hurried(t, batches(t, 10, 32<<10))))
+			cfg := hurried(t, batches(t, 10, 32<<10))
+			if c.send != nil {
+				cfg.Limits.Idle = time.Hour // a request that has begun is not idle
+			}
+			w, ended := pipe(t, kafka.New(cfg))
 			if len(c.send) > 20 {
 				req := from(0)
 				req.SetVersion(12)

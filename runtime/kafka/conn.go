@@ -73,15 +73,22 @@ func (c *conn) next(wait time.Duration) (int, error) {
 	if err := c.nc.SetReadDeadline(c.s.cfg.Now().Add(wait)); err != nil {
 		return 0, errClientLeft
 	}
-	if n, err := io.ReadFull(c.nc, c.size[:]); err != nil {
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && c.open:
-			return 0, errClientLeft // idle for long: brokers end such connections too
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return 0, fmt.Errorf("no whole request within %v", wait)
-		case tlsTrouble(err):
-			return 0, err
+	got, err := io.ReadAtLeast(c.nc, c.size[:], 1)
+	if got > 0 && got < len(c.size) { // it has begun, and must not take its time from here on
+		if wait = c.s.cfg.Limits.Frame; c.nc.SetReadDeadline(c.s.cfg.Now().Add(wait)) != nil {
+			return 0, errClientLeft
 		}
+		_, err = io.ReadFull(c.nc, c.size[got:])
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded) && got == 0 && c.open:
+		return 0, errClientLeft // idle for long: brokers end such connections too
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return 0, fmt.Errorf("no whole request within %v", wait)
+	case tlsTrouble(err):
+		return 0, err
+	default:
 		return 0, errClientLeft
 	}
 	n := int(int32(binary.BigEndian.Uint32(c.size[:])))
