@@ -351,14 +351,16 @@ func (x *Cache) fetch(ctx context.Context, o object, n int64, run []*flight) err
 	bufs := make([][]byte, len(run))
 	total := int64(0)
 	for i := range run {
-		bufs[i] = make([]byte, o.bytesOf(n+int64(i)))
-		run[i].data = bufs[i]
+		bufs[i] = unzeroed(o.bytesOf(n + int64(i)))
 		total += int64(len(bufs[i]))
 	}
 	x.stats.fetches.Add(1)
 	if err := x.c.Store.ReadFile(ctx, o.key, n*o.chunk, bufs...); err != nil {
 		x.stats.failures.Add(1)
-		return err
+		return err // and nothing of the buffers is given to anybody
+	}
+	for i, f := range run {
+		f.data = bufs[i]
 	}
 	x.stats.fetchedBytes.Add(total)
 	return nil
