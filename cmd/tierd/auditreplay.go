@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/api"
@@ -112,10 +111,11 @@ func parseSince(s string, now tier.Time) (tier.Time, error) {
 	if d, err := config.ParseDuration(s); err == nil {
 		return now.Add(-d), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return tier.TimeOf(t), nil
-		}
+	switch at, is, err := parseInstant(s); {
+	case err != nil:
+		return 0, usagef("--since %q: %v", s, err)
+	case is:
+		return at, nil
 	}
 	return 0, usagef("--since %q: want a date such as 2026-03-01, an instant such as "+
 		"2026-03-01T12:00:00Z, or a duration such as 7d", s)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,12 +16,12 @@ func (c *planCmd) question(a *app) (*api.WhatIf, error) {
 	case len(c.Policies) == 0 && len(c.Data) > 0:
 		return nil, usagef("--data goes with --policy; the configuration's data stands in " +
 			"policies.data")
-	case len(c.Policies) == 0 && c.At == "":
+	case len(c.Policies) == 0 && c.At == nil:
 		return nil, nil
 	}
 	q := &api.WhatIf{}
-	if c.At != "" {
-		at, err := parseAt(c.At, tier.Time(a.now()))
+	if c.At != nil {
+		at, err := parseAt(*c.At, tier.Time(a.now()))
 		if err != nil {
 			return nil, err
 		}
@@ -47,20 +48,38 @@ func (c *planCmd) question(a *app) (*api.WhatIf, error) {
 // parseAt reads an instant, a date or a duration from now. It must not lie before now.
 func parseAt(s string, now tier.Time) (tier.Time, error) {
 	if d, err := config.ParseDuration(s); err == nil {
-		return now.Add(d), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		t, err := time.Parse(layout, s)
-		if err != nil {
-			continue
-		}
-		if at := tier.TimeOf(t); at >= now {
+		if at := now.Add(d); at >= now {
 			return at, nil
 		}
-		return 0, usagef("--at %q: that is over; it is %s", s, now)
+		return 0, usagef("--at %q: %s", s, outOfTime)
 	}
-	return 0, usagef("--at %q: want an instant such as 2027-01-01T12:00:00Z, a date such as "+
-		"2027-01-01, or a duration such as 7d", s)
+	switch at, is, err := parseInstant(s); {
+	case !is:
+		return 0, usagef("--at %q: want an instant such as 2027-01-01T12:00:00Z, a date such as "+
+			"2027-01-01, or a duration such as 7d", s)
+	case err != nil:
+		return 0, usagef("--at %q: %v", s, err)
+	case at < now:
+		return 0, usagef("--at %q: that is over; it is %s", s, now)
+	default:
+		return at, nil
+	}
+}
+
+// outOfTime is why a moment cannot be told: 64 bits of nanoseconds end in 2262.
+const outOfTime = "want a moment from 1678 to 2261"
+
+// parseInstant reads an instant as in RFC 3339, or a date; is tells whether the text is one.
+func parseInstant(s string) (at tier.Time, is bool, err error) {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			if t.Year() < 1678 || t.Year() > 2261 {
+				return 0, true, errors.New(outOfTime)
+			}
+			return tier.TimeOf(t), true, nil
+		}
+	}
+	return 0, false, nil
 }
 
 // compare asks and prints the difference from today.

@@ -113,7 +113,7 @@ type said map[string][]tier.Reason
 // ask asks all questions about an input, and tells how many steps that took.
 func (s *Set) ask(ctx context.Context, in *Input) (said, int64, error) {
 	q := s.queries[in.action]
-	found, steps, err := s.eval(ctx, q, in, nil)
+	found, steps, err := s.eval(ctx, q, in)
 	if err != nil {
 		return nil, steps, err
 	}
@@ -155,9 +155,22 @@ func (s *Set) judge(said said) (gate.Decision, error) {
 }
 
 // eval runs a question and returns the values in the order of its asks, and the number of steps.
-// With a tracer, which may be nil, every rule is evaluated, also where its index says that it
-// cannot have a result.
-func (s *Set) eval(
+// Where it took too many of them, or too long, the error begins with the place that it had come to:
+// it is run again for that, within the same bounds, and told by a tracer.
+func (s *Set) eval(ctx context.Context, q *query, in *Input) ([]ast.Value, int64, error) {
+	found, steps, err := s.run(ctx, q, in, nil)
+	if ctx.Err() == nil && (errors.Is(err, errSteps) || errors.Is(err, context.DeadlineExceeded)) {
+		last := &lastPlace{}
+		if _, _, again := s.run(ctx, q, in, last); again != nil && last.at != nil {
+			err = fmt.Errorf("%s: %w", place(last.at), err)
+		}
+	}
+	return found, steps, err
+}
+
+// run is eval once. With the tracer of Trace every rule is evaluated, also where its index says
+// that it cannot have a result; the tracer may be nil.
+func (s *Set) run(
 	ctx context.Context, q *query, in *Input, tracer topdown.QueryTracer,
 ) ([]ast.Value, int64, error) {
 	if s.opts.Timeout > 0 {
@@ -187,7 +200,7 @@ func (s *Set) eval(
 		WithSeed(zeros{}).
 		WithStrictBuiltinErrors(true).
 		WithCancel(limit).
-		WithIndexing(tracer == nil)
+		WithIndexing(!everyRule(tracer))
 	if tracer != nil {
 		run = run.WithQueryTracer(tracer)
 	}
@@ -210,6 +223,12 @@ func (s *Set) eval(
 		return nil, steps, errors.New("the policies are undefined for this input")
 	}
 	return found, steps, nil
+}
+
+// everyRule reports whether a tracer wants to see the rules that cannot have a result too.
+func everyRule(t topdown.QueryTracer) bool {
+	_, all := t.(*tracer)
+	return all
 }
 
 // explain puts the end of an evaluation into words that say what was exceeded.

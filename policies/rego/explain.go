@@ -55,7 +55,7 @@ func (s *Set) Trace(ctx context.Context, in *Input) (*Trace, error) {
 		return nil, fmt.Errorf("compile the question for %s: %w", in.action, err)
 	}
 	q.body = body
-	_, _, _ = s.eval(ctx, q, in, t) // whether it ended well is for Evaluate to say
+	_, _, _ = s.run(ctx, q, in, t) // whether it ended well is for Evaluate to say
 	return &Trace{Silent: s.silent(asks, t.events), Cut: t.cut, events: t.events}, nil
 }
 
@@ -145,4 +145,20 @@ func (t *tracer) TraceEvent(e topdown.Event) {
 		return
 	}
 	t.events = append(t.events, &e)
+}
+
+// lastPlace is a tracer that keeps where the evaluation is.
+type lastPlace struct{ at *ast.Location }
+
+// Enabled implements topdown.QueryTracer.
+func (t *lastPlace) Enabled() bool { return true }
+
+// Config implements topdown.QueryTracer.
+func (t *lastPlace) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
+
+// TraceEvent implements topdown.QueryTracer.
+func (t *lastPlace) TraceEvent(e topdown.Event) {
+	if e.Location != nil && e.Location.File != "" {
+		t.at = e.Location
+	}
 }

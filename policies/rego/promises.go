@@ -184,7 +184,7 @@ func (p *Promises) Judge(ctx context.Context, now tier.Time, input []byte) ([]Br
 		return nil, err
 	}
 	in := &Input{value: value, now: now}
-	found, _, err := p.set.eval(ctx, p.query, in, nil)
+	found, _, err := p.set.eval(ctx, p.query, in)
 	if err != nil {
 		return nil, err
 	}

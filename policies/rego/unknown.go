@@ -15,8 +15,7 @@ import (
 
 // A fact that is not known is absent from the input, and a rule that reads it is undefined: a deny
 // rule then denies nothing, and `not` of it may even expire. So before anything goes while facts
-// are
-// unknown, OPA evaluates the user's rules partially, with these facts open. What comes back with a
+// are unknown, OPA evaluates the user's rules partially, with these open. What comes back with a
 // condition depends on one of them: of a deny rule it keeps, and of an expire rule it does not
 // count. Rules that come to their answer without the unknown facts decide as always.
 
@@ -94,7 +93,7 @@ func (s *Set) partial(ctx context.Context, a ask, in *Input) ([]ast.Body, error)
 		WithCancel(limit).
 		PartialRun(ctx)
 	if limit.err != nil {
-		return nil, s.explain(limit.err)
+		return nil, fmt.Errorf("%s: %w", a.plain, s.explain(limit.err))
 	}
 	if err != nil {
 		return nil, evalError(err)

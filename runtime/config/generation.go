@@ -94,6 +94,9 @@ func LoadPolicies(paths, data []string, host Host) (*Generation, error) {
 	return g, nil
 }
 
+// policiesKey is where policies have what they say themselves.
+const policiesKey = "tierd"
+
 // merge joins the documents of the data files: each is a mapping, and a key stands in one of them.
 func (r *reader) merge(files []Text) map[string]any {
 	out := map[string]any{}
@@ -106,6 +109,11 @@ func (r *reader) merge(files []Text) map[string]any {
 		}
 		for i := 0; i+1 < len(root.Content); i += 2 {
 			key := root.Content[i]
+			if key.Value == policiesKey {
+				r.problems = append(r.problems, Problem{Place{f.Path, key.Line, key.Column},
+					fmt.Sprintf("the key %q belongs to the policies: data.%s is theirs", key.Value,
+						key.Value), "give it another name"})
+			}
 			if first, taken := from[key.Value]; taken {
 				r.problems = append(r.problems, Problem{Place{f.Path, key.Line, key.Column},
 					fmt.Sprintf("the key %q stands in %s already", key.Value, first),

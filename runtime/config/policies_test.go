@@ -19,7 +19,7 @@ func TestLoadPolicies(t *testing.T) {
 		"p/.git/x.rego": "no", "p/README.md": "no", "more.json": `{"limits": {"x": 1}}`,
 		"again.yml": "holds: [b]", "list.yaml": "- a", "bad.yaml": "a: [", "empty/README.md": "no",
 		"data/a.yaml": "a: 1", "large.yaml": "a: " + strings.Repeat("x", fileBytesMax),
-		"two.yaml": "a: 1\n---\nb: 2\n", "nothing.json": "",
+		"two.yaml": "a: 1\n---\nb: 2\n", "nothing.json": "", "ours.yaml": "a: 1\ntierd: {}\n",
 	} {
 		m.files[name] = &fstest.MapFile{Data: []byte(content)}
 	}
@@ -42,6 +42,8 @@ func TestLoadPolicies(t *testing.T) {
 		{"p", "large.yaml", "large.yaml: policies: large.yaml is larger than 4MiB"},
 		{"p", "two.yaml", "two.yaml:2: a second document starts here; " +
 			"want one document of keys and values"},
+		{"p", "ours.yaml", `ours.yaml:2:1: the key "tierd" belongs to the policies: data.tierd is ` +
+			"theirs; give it another name"},
 		{"p", "nothing.json", "nothing.json: the file is empty; want one document of keys and values"},
 	} {
 		g, err := LoadPolicies(strings.Fields(c.paths), strings.Fields(c.data), m.host())
