@@ -265,7 +265,6 @@ func (v *visitor) visitBranch(ctx context.Context, dir string, stat tier.Stat) e
 		info, err := v.root.Stat(sub)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir():
-			delete(v.branches, dir)
 			continue
 		case err != nil:
 			v.unread(sub, tier.LogID{}, err)

@@ -206,6 +206,28 @@ func TestFlussRescan(t *testing.T) {
 	want("a partition goes", "new.orders/0 shop.orders/0 shop.orders/1 shop.visits/b-0")
 }
 
+// TestFlussRescanDistrustsYoungTimes adds buckets within the granularity of mtimes: the directories
+// above look as they did.
+func TestFlussRescanDistrustsYoungTimes(t *testing.T) {
+	t.Parallel()
+	w := newTablet(newMem(t))
+	*w.clock = now
+	w.seg("shop/visits-7/a-p0/log-0", 0, 100)
+	s := w.open(tier.LayoutFluss)
+	logs := []string{"shop.visits/a-0"}
+	for i, dir := range []string{"shop/visits-7/a-p0/log-1", "shop/visits-7/b-p1/log-0",
+		"shop/visits-8/b-p2/log-1"} {
+		if res := scan(t, s, now+second); len(res.Logs) != len(logs) {
+			t.Fatalf("%s, want %v", ids(res.Logs), logs)
+		}
+		w.seg(dir, 0, 100)
+		logs = append(logs, []string{"shop.visits/a-1", "shop.visits/b-0", "shop.visits/b-1"}[i])
+	}
+	if res := scan(t, s, now+second); ids(res.Logs) != strings.Join(logs, " ") {
+		t.Errorf("%s, want %v", ids(res.Logs), logs)
+	}
+}
+
 // rmdirs removes empty directories.
 func (w *tablet) rmdirs(dirs ...string) {
 	w.t.Helper()
