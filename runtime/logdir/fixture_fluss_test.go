@@ -123,6 +123,52 @@ func TestFlussFixtures(t *testing.T) {
 	}
 }
 
+// TestFlussMain compares every batch of a segment of all magics with what the classes of Fluss's
+// main branch, which wrote it, read in it.
+func TestFlussMain(t *testing.T) {
+	t.Parallel()
+	type batch struct {
+		Position, Size  int64
+		Magic           int8
+		Base, Last      tier.Offset
+		Epoch           tier.LeaderEpoch
+		CommitTimestamp int64 `json:"commit_timestamp"`
+		Writer          int64
+		Records         int32
+		CRC             uint32
+		AppendOnly      bool `json:"append_only"`
+	}
+	var want, got []batch
+	text, err := os.ReadFile(filepath.Join(flussFixtures, "main", "expected.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &want)
+	}
+	data, errLog := os.ReadFile(filepath.Join(flussFixtures, "main", "batches.log"))
+	if err != nil || errLog != nil || len(want) < 16 {
+		t.Fatalf("%v, %v, %d batches", err, errLog, len(want))
+	}
+	w := kbatch.Fluss.NewWalker(int64(len(data)), func(b kbatch.Batch) error {
+		got = append(got, batch{b.Position, b.Size, b.Magic, b.Base, b.Last, b.Epoch, b.MaxTimestamp,
+			b.ProducerID, b.Records, b.CRC, b.AppendOnly})
+		return nil
+	})
+	_, err = w.Write(data)
+	if errClose := w.Close(); err != nil || errClose != nil {
+		t.Error(err, errClose)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-fluss +tierd):\n%s", diff)
+	}
+	mem := newTablet(newMem(t))
+	mem.put(file("shop/orders-7/log-0", 1000, "log"), data)
+	mem.put(file("shop/orders-7/log-0", 1115, "log"), nil)
+	c, err := mem.open(tier.LayoutFluss).Read(context.Background(), logID(t, "shop.orders/0"),
+		tier.Range{Base: 1000, Next: 1115})
+	if err != nil || c.Batches != int64(len(want)) || c.LastNext != 1115 {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
+
 func compareBucket(t *testing.T, l flussLog, scan tier.Scan) {
 	t.Helper()
 	ids := tier.FlussIDs{Table: l.TableID, Partition: l.PartitionID}
