@@ -77,9 +77,43 @@ func (s *source) close() (err error) {
 	return err
 }
 
+// look scans the source. Where there are topics that its cluster was not asked about yet, it is,
+// and the source scanned once more: what the cluster compacts must not be copied for as long as it
+// takes until it is asked anyway. A cluster that does not answer soon holds nothing up, and is
+// asked again.
+func (s *source) look(ctx context.Context, now func() tier.Time,
+	table func(string) (tier.Table, bool)) (logdir.Result, error) {
+	res, err := s.dir.Scan(ctx, now())
+	if err != nil || !s.topics.scanned(res.Logs) || s.cluster == nil {
+		return res, err
+	}
+	soon, cancel := context.WithTimeout(ctx, newTopicsTimeout)
+	defer cancel()
+	s.topics.look(soon, s.cluster, table) // it keeps what is wrong, and tendTopics tells of it
+	again, err := s.dir.Scan(ctx, now())
+	if err != nil || again.Trouble != nil {
+		return res, err // the next scan will tell
+	}
+	again.Scans = merged(res.Scans, again)
+	return again, nil
+}
+
+// merged are the scans of two looks, of which each names the logs that were not as they were at the
+// one before: of a log the later one, of logs that are still there.
+func merged(first []tier.Scan, later logdir.Result) []tier.Scan {
+	out := later.Scans
+	for _, scan := range first {
+		if slices.Contains(later.Unchanged, scan.Log) {
+			out = append(out, scan)
+		}
+	}
+	slices.SortFunc(out, func(a, b tier.Scan) int { return a.Log.Compare(b.Log) })
+	return out
+}
+
 // scan looks at the source once and tells the engine. It reports whether anything was new.
 func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) {
-	res, err := s.dir.Scan(ctx, d.now())
+	res, err := s.look(ctx, d.now, d.gen.Load().config.Table)
 	if err != nil {
 		return false, err
 	}
@@ -93,7 +127,6 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 		s.scannedAt = d.opts.Now()
 	}
 	s.mu.Unlock()
-	s.topics.scanned(res.Logs)
 	d.reportScan(s, before, res)
 	for _, scan := range res.Scans {
 		d.step(engine.Scanned{Scan: scan})

@@ -16,10 +16,14 @@ import (
 // topicsEvery is how often clusters are asked what they do with their topics.
 const topicsEvery = time.Minute
 
+// newTopicsTimeout bounds how long a scan waits for what the cluster says of topics that are new.
+const newTopicsTimeout = 5 * time.Second
+
 // topics is what the cluster of a source said last of its topics.
 type topics struct {
 	mu     sync.Mutex
 	tables []string // of the source, as scanned last
+	asked  map[string]bool
 	known  map[string]broker.Topic
 	alarms []tier.Reason
 }
@@ -42,10 +46,20 @@ func (t *topics) wrong() []tier.Reason {
 	return slices.Clone(t.alarms)
 }
 
-func (t *topics) scanned(logs []tier.LogID) {
+// scanned takes what a scan found, and reports whether a table is among it that was not found
+// before.
+func (t *topics) scanned(logs []tier.LogID) (found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tables = tablesOf(logs)
+	if t.asked == nil {
+		t.asked = map[string]bool{}
+	}
+	for _, name := range t.tables {
+		found = found || !t.asked[name]
+		t.asked[name] = true
+	}
+	return found
 }
 
 // tablesOf are the tables of the logs, which ascend, each once.

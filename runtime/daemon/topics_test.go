@@ -1,11 +1,15 @@
 package daemon
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/tier"
@@ -90,5 +94,52 @@ func TestTopicsAreAsked(t *testing.T) {
 	if len(alarms) == 0 || !strings.Contains(alarms[0].Text, "cannot be asked") ||
 		x.compacted("orders") != tier.No {
 		t.Errorf("%v, orders %s", alarms, x.compacted("orders"))
+	}
+}
+
+// TestNewTopicsAreAskedAbout: nothing of a topic that the cluster compacts is copied before the
+// cluster was asked, also not by a run with an end. One that was compacted only once is copied.
+func TestNewTopicsAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	for topic, policy := range map[string]string{"epochs": "compact", "formerly-compacted": "delete",
+		"orders-2024": "delete"} {
+		_, err := kadm.NewClient(cl).CreateTopic(t.Context(), 2, 1,
+			map[string]*string{"cleanup.policy": &policy, "retention.ms": kadm.StringPtr("-1")}, topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSite(t)
+	s.kafkaLogs("v4", "")
+	s.configure(fmt.Sprintf(`
+data_dir: data
+sources: [{name: broker, layout: kafka, path: kafka, kafka: {bootstrap: %q}}]
+bucket: {type: FILESYSTEM, config: {directory: bucket}}
+tables: [{name: epochs*, table.log.ttl: 0}, {name: formerly-*, table.log.ttl: 0},
+  {name: orders-*, table.log.ttl: 0}]
+`, c.ListenAddrs()[0]))
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	copied := map[string]bool{}
+	for _, key := range s.store.Keys() {
+		if _, rest, ok := strings.Cut(key, "/logs/"); ok && strings.HasSuffix(key, ".log") {
+			table, _, _ := strings.Cut(rest, "/")
+			copied[table] = true
+		}
+	}
+	want := map[string]bool{"formerly-compacted": true, "orders-2024": true}
+	if !maps.Equal(copied, want) {
+		t.Errorf("copied are %v, want %v", copied, want)
 	}
 }
