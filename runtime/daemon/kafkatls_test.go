@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -31,6 +32,7 @@ func newAuthority(t *testing.T) *authority {
 	}
 	a := &authority{t: t, key: key}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true,
+		Subject:               pkix.Name{CommonName: "authority"}, // OpenSSL wants one
 		BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

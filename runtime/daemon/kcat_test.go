@@ -7,11 +7,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/tierd/tierd/runtime/kafka/kafkatest"
 )
@@ -43,6 +46,36 @@ func TestKcatReadsBothTiers(t *testing.T) {
 					p.ReadCommitted)
 			}
 		})
+	}
+}
+
+// TestKcatLogsIn over TLS, as a user.
+func TestKcatLogsIn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.kafkaLogs("v4-live", `, tls: {cert_file: cert.pem, key_file: key.pem}, users_file: users.yaml`)
+	ca := newAuthority(t)
+	cert, key := ca.sign(2)
+	s.put("cert.pem", cert)
+	s.put("key.pem", key)
+	s.put("ca.pem", block("CERTIFICATE", ca.cert.Raw))
+	hash, err := bcrypt.GenerateFromPassword([]byte("tea"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.put("users.yaml", "ann: "+string(hash)+"\n")
+	_, port, err := net.SplitHostPort(s.endpoint(s.run(s.options())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for password, ok := range map[string]bool{"tea": true, "coffee": false} {
+		out, err := exec.CommandContext(t.Context(), "kcat", "-b", "localhost:"+port, "-L", "-m", "5",
+			"-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=PLAIN", "-X", "sasl.username=ann",
+			"-X", "sasl.password="+password, "-X", "ssl.ca.location="+filepath.Join(s.dir, "ca.pem"),
+		).CombinedOutput()
+		if (err == nil) != ok || strings.Contains(string(out), `topic "events"`) != ok {
+			t.Errorf("password %s: %v\n%s", password, err, out)
+		}
 	}
 }
 

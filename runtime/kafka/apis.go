@@ -31,7 +31,7 @@ func answers() []api {
 		{key: 1, min: 4, max: 18, handle: handle((*conn).fetch)},
 		{key: 2, min: 1, max: 11, handle: handle((*conn).listOffsets)},
 		{key: 3, min: 0, max: 13, handle: handle((*conn).metadata)},
-		{key: 17, min: 1, max: 1, login: true, handle: handle((*conn).handshake)},
+		{key: 17, min: 0, max: 1, login: true, handle: handle((*conn).handshake)},
 		{key: keyAPIVersions, min: 0, max: 5, login: true, handle: handle((*conn).apiVersions)},
 		{key: 23, min: 0, max: 4, handle: handle((*conn).leaderEpochs)},
 		{key: 32, min: 0, max: 4, handle: handle((*conn).describeConfigs)},

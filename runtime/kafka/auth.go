@@ -13,7 +13,9 @@ import (
 // plain is the one mechanism (RFC 4616). Its password goes over the wire as it is: it wants TLS.
 const plain = "PLAIN"
 
-// handshake agrees on the mechanism.
+// handshake agrees on the mechanism. After version 0 the client's next frame is the login itself,
+// without a header (KIP-43). Clients that would use version 1 look for version 0 too, and take a
+// broker without it for one that knows no login.
 func (c *conn) handshake(_ context.Context, h header, req *kmsg.SASLHandshakeRequest) (*answer,
 	error) {
 	resp := req.ResponseKind().(*kmsg.SASLHandshakeResponse)
@@ -25,7 +27,7 @@ func (c *conn) handshake(_ context.Context, h header, req *kmsg.SASLHandshakeReq
 		resp.SupportedMechanisms = []string{plain}
 	default:
 		resp.SupportedMechanisms = []string{plain}
-		c.mechanism = true
+		c.mechanism, c.bare = h.version > 0, h.version == 0
 	}
 	return c.encode(h, resp, resp.IsFlexible()), nil
 }
@@ -51,6 +53,17 @@ func (c *conn) authenticate(ctx context.Context, h header, req *kmsg.SASLAuthent
 	a := c.encode(h, resp, resp.IsFlexible())
 	a.last, a.err = true, fmt.Errorf("login of %.64q: %w", user, err)
 	return a, nil
+}
+
+// bareLogin answers a login without a header: with nothing but a size, or by the connection's end.
+func (c *conn) bareLogin(ctx context.Context, message []byte) (*answer, error) {
+	c.bare = false
+	user, err := c.login(ctx, message)
+	if err != nil {
+		return nil, fmt.Errorf("login of %.64q: %w", user, err)
+	}
+	c.open = true
+	return &answer{pieces: [][]byte{{}}, seen: Request{API: kmsg.SASLAuthenticate.Name()}}, nil
 }
 
 // login checks a message of PLAIN: authorization id, user and password, with a zero byte before

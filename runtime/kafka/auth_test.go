@@ -169,6 +169,34 @@ func TestLoginOutOfTurn(t *testing.T) {
 	}
 }
 
+// TestBareLogins: after version 0 of the handshake, which librdkafka wants to see listed whatever
+// it uses, the login comes without a header, and the answer to it is empty.
+func TestBareLogins(t *testing.T) {
+	t.Parallel()
+	for message, ok := range map[string]bool{"\x00ann\x00tea": true, "\x00ann\x00coffee": false,
+		"": false, "\x00\x00": false} {
+		_, w := login(t)
+		req := kmsg.NewPtrSASLHandshakeRequest()
+		req.Mechanism = "PLAIN"
+		if r := ask[*kmsg.SASLHandshakeResponse](w, 0, req); r.ErrorCode != 0 {
+			t.Fatalf("%+v", r)
+		}
+		if _, err := w.Write(frame([]byte(message))); err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			w.ended()
+			continue
+		}
+		if body := w.frame(); len(body) > 0 {
+			t.Errorf("an answer of %d bytes, want none", len(body))
+		}
+		if r := ask[*kmsg.MetadataResponse](w, 12, kmsg.NewPtrMetadataRequest()); len(r.Topics) != 1 {
+			t.Errorf("%q: %+v", message, r)
+		}
+	}
+}
+
 // TestLargeRequestsWaitForTheLogin: who has not logged in cannot make the server hold much.
 func TestLargeRequestsWaitForTheLogin(t *testing.T) {
 	t.Parallel()

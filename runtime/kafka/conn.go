@@ -37,6 +37,7 @@ type conn struct {
 	open bool // the client has logged in, or need not
 	// mechanism is set once the client has agreed to log in by PLAIN.
 	mechanism bool
+	bare      bool // it has agreed so, and what comes next is the login without a header
 	size      [4]byte
 }
 
@@ -96,9 +97,13 @@ func (c *conn) next(wait time.Duration) (int, error) {
 	if !c.open {
 		most = min(most, loginFrameMax)
 	}
-	if n < headerBytes || n > most {
-		return 0, fmt.Errorf("a request of %d bytes, where %d to %d are allowed%s", n, headerBytes,
-			most, looksLike(c.size))
+	least := headerBytes
+	if c.bare {
+		least = 0
+	}
+	if n < least || n > most {
+		return 0, fmt.Errorf("a request of %d bytes, where %d to %d are allowed%s", n, least, most,
+			looksLike(c.size))
 	}
 	return n, nil
 }
@@ -213,6 +218,9 @@ func (c *conn) flush(rest net.Buffers) error {
 // answer decodes a request and answers it. An error ends the connection without an answer, as
 // brokers do where nothing can be said that the client would understand.
 func (c *conn) answer(ctx context.Context, frame []byte) (*answer, error) {
+	if c.bare {
+		return c.bareLogin(ctx, frame)
+	}
 	h, err := parseHeader(frame)
 	if err != nil {
 		return nil, err
