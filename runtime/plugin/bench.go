@@ -59,6 +59,9 @@ func Bench(name string, wasm []byte, o BenchOptions) (report *BenchReport, err e
 		}
 		began := o.Clock()
 		if s, err = Load([]Spec{spec}, options); err != nil {
+			if load := (*LoadError)(nil); errors.As(err, &load) {
+				err = load.Err // there is one plugin, which the caller names
+			}
 			return nil, err
 		}
 		*took = o.Clock() - began

@@ -54,7 +54,7 @@ func ReadModule(path string) (wasm []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	wasm, err = io.ReadAll(io.LimitReader(f, meter.MaxModuleBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, err // it names the path
 	}
 	if len(wasm) > meter.MaxModuleBytes {
 		return nil, fmt.Errorf("%s has more than %d bytes, the limit of a plugin: %w",

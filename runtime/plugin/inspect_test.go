@@ -93,7 +93,18 @@ func TestBench(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "batch 1: fuel: ") {
 		t.Errorf("a plugin without end: %v", err)
 	}
-	if _, err := Bench("p", nil, BenchOptions{Clock: clock}); err == nil {
-		t.Error("no module at all was measured")
+	_, err = Bench("p", nil, BenchOptions{Clock: clock})
+	if err == nil || !strings.HasPrefix(err.Error(), "not a WebAssembly module") {
+		t.Errorf("no module at all: %v", err)
+	}
+	picky := with(func(g *guest) {
+		g.configure = []any{asm.LocalGet(1), asm.I32Const(5000), asm.I32LtU}
+	})
+	config := []byte(`{"long": "` + strings.Repeat("x", 5000) + `"}`)
+	for _, config := range [][]byte{nil, config} {
+		_, err := Bench("p", picky, BenchOptions{Segments: 10, Clock: clock, Config: config})
+		if (err == nil) != (config != nil) {
+			t.Errorf("with the configuration %s: %v", config, err)
+		}
 	}
 }
