@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -22,18 +23,25 @@ import (
 // The cache has one folder for each module, named by a key that covers the module and everything
 // that its compilation depends on:
 //
-//	<key>/metered.wasm    the rewritten module
+//	<key>/module.wasm     what the engine is given
 //	<key>/names.json      the names of the exports that the rewriting added
-//	<key>/wazero-...      what the engine compiled from it
+//	<key>/wazero-.../...  the native code that it finds for it
 //	<key>/seal.json       size and CRC-32C of every other file, by its slash-separated path
 //
 // The seal is written last. A folder whose files are not exactly what its seal says, be it by a
 // crash or by damage, is removed and made again: the engine is never handed what it would have to
 // find damaged itself. A checksum is enough for that, and a cryptographic hash would be no more:
 // who can write here can write the seal.
+//
+// An engine decodes and validates a module also where it has its native code already, and with a
+// Go plugin that is most of the work. So what it is given is the skeleton, whose functions merely
+// trap, and the code of the rewritten module lies where it looks for the skeleton's. Should it not
+// look there, on another processor perhaps, then it compiles the skeleton and adds a file, and the
+// folder is not what its seal says. The interpreter keeps nothing: it is given the rewritten module
+// itself.
 const (
-	cacheVersion = 1
-	meteredFile  = "metered.wasm"
+	cacheVersion = 2
+	moduleFile   = "module.wasm"
 	namesFile    = "names.json"
 	sealFile     = "seal.json"
 	enginePath   = "github.com/tetratelabs/wazero"
@@ -59,12 +67,8 @@ func (c *code) cacheKey(o *Options) string {
 // costs time and not the plugin: why it could not stands in c.cacheErr.
 func (c *code) buildCached(wasm []byte, o *Options) error {
 	dir := filepath.Join(o.CacheDir, c.cacheKey(o))
-	if n, metered, ok := openSealed(dir); ok {
-		c.names = n
-		if err := c.compile(metered, o, dir); err == nil {
-			c.cached = true
-			return nil
-		}
+	if c.cached = c.fromCache(dir, o); c.cached {
+		return nil
 	}
 	if o.CacheFrozen {
 		return c.build(wasm, o, "")
@@ -74,51 +78,121 @@ func (c *code) buildCached(wasm []byte, o *Options) error {
 		return err
 	}
 	c.names = names{metered.Fuel, metered.Stack, metered.Start}
-	if c.cacheErr = c.fillCache(dir, metered.Wasm, o); c.cacheErr == nil {
+	if c.cacheErr = c.fillCache(dir, metered, o); c.cacheErr == nil {
 		return nil
 	}
 	return c.compile(metered.Wasm, o, "")
 }
 
+// fromCache reports whether the module came from the folder.
+func (c *code) fromCache(dir string, o *Options) bool {
+	sealed, n, module, ok := openSealed(dir)
+	if !ok {
+		return false
+	}
+	engine := *o
+	for path := range sealed {
+		if strings.Contains(path, "/") { // it is native code, and of use to the compiler alone
+			engine.Engine = EngineCompiler
+		}
+	}
+	c.names = n
+	if err := c.compile(module, &engine, dir); err != nil {
+		return false
+	}
+	added := false
+	for _, path := range filesBelow(dir) {
+		if _, ok := sealed[path]; !ok {
+			added = true
+			_ = os.Remove(filepath.Join(dir, path)) // of no use to anybody
+		}
+	}
+	if added {
+		_ = c.close() // another one is made instead
+	}
+	return !added
+}
+
 // fillCache compiles the module into a new folder and seals it.
-func (c *code) fillCache(dir string, metered []byte, o *Options) error {
+func (c *code) fillCache(dir string, m *meter.Metered, o *Options) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := c.compile(metered, o, dir); err != nil {
+	if err := c.compile(m.Wasm, o, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := writeSealed(dir, c.names, metered); err != nil {
+	module, err := c.passOff(dir, m, o)
+	if err == nil {
+		err = writeSealed(dir, c.names, module)
+	}
+	if err != nil {
 		return errors.Join(err, c.close(), os.RemoveAll(dir))
 	}
 	return nil
 }
 
+// passOff renames the native code of the rewritten module, which the engine has put into the
+// folder, to what the engine calls that of the skeleton, and returns the skeleton. Where there is
+// no native code it returns the rewritten module.
+func (c *code) passOff(dir string, m *meter.Metered, o *Options) (module []byte, err error) {
+	have := filesBelow(dir)
+	if len(have) == 0 {
+		return m.Wasm, nil
+	}
+	aside, err := os.MkdirTemp(dir, "skeleton-")
+	if err != nil {
+		return nil, err
+	}
+	skeleton := &code{limits: c.limits}
+	if err := skeleton.compile(m.Skeleton, o, aside); err != nil {
+		return nil, err
+	}
+	named := filesBelow(aside)
+	if len(have) != 1 || len(named) != 1 || path.Dir(have[0]) != path.Dir(named[0]) ||
+		have[0] == named[0] { // somebody else is at work here
+		return nil, errors.Join(fmt.Errorf("the engine wrote %q and %q, want a file each", have,
+			named), skeleton.close())
+	}
+	return m.Skeleton, errors.Join(skeleton.close(), os.RemoveAll(aside),
+		os.Rename(filepath.Join(dir, have[0]), filepath.Join(dir, named[0])))
+}
+
+// filesBelow lists the files below dir but the seal, by their paths from there. What cannot be read
+// is left out: whoever compares with a seal finds it missing.
+func filesBelow(dir string) (paths []string) {
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && path != sealFile {
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	return paths
+}
+
 // openSealed reads a folder if it is whole.
-func openSealed(dir string) (n names, metered []byte, ok bool) {
-	var sealed map[string]string
+func openSealed(dir string) (sealed map[string]string, n names, module []byte, ok bool) {
 	text, err := os.ReadFile(filepath.Join(dir, sealFile))
 	if err != nil || json.Unmarshal(text, &sealed) != nil {
-		return names{}, nil, false
+		return nil, names{}, nil, false
 	}
 	files, err := checksums(dir)
 	if err != nil || !maps.Equal(files, sealed) {
-		return names{}, nil, false
+		return nil, names{}, nil, false
 	}
 	text, err = os.ReadFile(filepath.Join(dir, namesFile))
 	if err != nil || json.Unmarshal(text, &n) != nil {
-		return names{}, nil, false
+		return nil, names{}, nil, false
 	}
-	metered, err = os.ReadFile(filepath.Join(dir, meteredFile))
-	return n, metered, err == nil
+	module, err = os.ReadFile(filepath.Join(dir, moduleFile))
+	return sealed, n, module, err == nil
 }
 
-// writeSealed writes the metered module, and seals the folder. It need not survive a crash: what
-// is not whole is made again.
-func writeSealed(dir string, n names, metered []byte) error {
+// writeSealed writes what the engine will be given, and seals the folder. It need not survive a
+// crash: what is not whole is made again.
+func writeSealed(dir string, n names, module []byte) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -126,7 +200,7 @@ func writeSealed(dir string, n names, metered []byte) error {
 	if err := os.WriteFile(filepath.Join(dir, namesFile), text, 0o600); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, meteredFile), metered, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, moduleFile), module, 0o600); err != nil {
 		return err
 	}
 	files, err := checksums(dir)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -248,6 +249,84 @@ func TestCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	load(false, "a stranger in the folder")
+}
+
+// TestCacheIsTheSameCode: what comes from the cache answers, fails and counts as what was compiled,
+// in each engine.
+func TestCacheIsTheSameCode(t *testing.T) {
+	t.Parallel()
+	p := spec("imp", readModule(t, filepath.Join(modules, "c-imp.wasm")))
+	for _, mood := range []string{"score", "trap", "spin", "recurse"} {
+		p.Config = []byte(`{"moods": ["` + mood + `"], "seed": 1}`)
+		for _, e := range []Engine{EngineCompiler, EngineInterpreter} {
+			dir := t.TempDir()
+			var seen []string
+			for k := range 2 {
+				s, err := Load([]Spec{p}, Options{CacheDir: dir, Engine: e,
+					Limits: Limits{MemoryPages: 64, BatchFuel: 1e6}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := s.Plugins()[0]; got.FromCache != (k == 1) || got.CacheErr != nil {
+					t.Errorf("%s, engine %d, load %d: %+v", mood, e, k, got)
+				}
+				w := s.NewWorker()
+				r := ask(w, batch(3, 3))
+				seen = append(seen, fmt.Sprint(r.scores, r.Fuel, r.Faults))
+				w.Close()
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if seen[0] != seen[1] {
+				t.Errorf("%s, engine %d: first %s, from the cache %s", mood, e, seen[0], seen[1])
+			}
+		}
+	}
+}
+
+// TestCacheOfAnotherProcessor: code that the engine does not look for is not taken for the
+// plugin's, and an engine that compiles what it should have found leaves nothing behind.
+func TestCacheOfAnotherProcessor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	load := func(frozen, wantCached bool) {
+		t.Helper()
+		s, err := Load([]Spec{spec("p", says([]int64{42}))},
+			Options{CacheDir: dir, CacheFrozen: frozen, Engine: EngineCompiler})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Plugins()[0]; got.FromCache != wantCached {
+			t.Errorf("frozen %v: %+v, want from the cache: %v", frozen, got, wantCached)
+		}
+		w := s.NewWorker()
+		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
+			t.Errorf("faults %v", r.Faults)
+		}
+		w.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	load(false, false)
+	code, err := filepath.Glob(filepath.Join(dir, "*", "wazero*", "*"))
+	if err != nil || len(code) != 1 {
+		t.Fatalf("files of the engine: %v, %v", code, err)
+	}
+	folder := filepath.Dir(filepath.Dir(code[0]))
+	_, n, module, ok := openSealed(folder)
+	err = errors.Join(os.Rename(code[0], code[0]+"0"), writeSealed(folder, n, module))
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	before := filesBelow(dir)
+	load(true, false)
+	if after := filesBelow(dir); !slices.Equal(before, after) {
+		t.Errorf("a frozen cache has %q, and had %q", after, before)
+	}
+	load(false, false)
+	load(true, true)
 }
 
 // TestCacheFrozen: what is in the cache is used, and nothing is written.

@@ -27,7 +27,11 @@ const (
 // Metered is a rewritten module. The host writes Fuel and Stack before it calls Start, if that is
 // not empty, and before every other call.
 type Metered struct {
-	Wasm  []byte
+	Wasm []byte
+	// Skeleton is Wasm with functions that do nothing but trap: all that an engine has to decode and
+	// validate where it has the code of Wasm already.
+	Skeleton []byte
+
 	Fuel  string // export name of the mutable i64 global with the fuel left
 	Stack string // export name of the mutable i64 global with the stack slots left
 	Start string // export name of what was the start function; empty if there was none
@@ -58,7 +62,12 @@ func (m *Module) Meter() (*Metered, error) {
 	if m.Start != nil {
 		out.Start = m.freeName("tierd_start")
 	}
-	out.Wasm = rw.assemble(out, code.b)
+	hollow := writer{}
+	hollow.u32(uint32(len(m.bodies)))
+	for range m.bodies {
+		hollow.vec([]byte{0, opUnreachable, opEnd}) // no locals
+	}
+	out.Wasm, out.Skeleton = rw.assemble(out, code.b), rw.assemble(out, hollow.b)
 	return out, nil
 }
 
