@@ -83,7 +83,7 @@ func (l *flussLog) id() tier.LogID {
 // log, every segment, the headers of every batch and the digest of every file.
 func TestFlussFixtures(t *testing.T) {
 	t.Parallel()
-	for _, set := range []string{"v0", "v0-live"} {
+	for _, set := range []string{"v0", "v0-live", "v1", "v1-live"} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(flussFixtures, set)

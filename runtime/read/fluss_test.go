@@ -30,7 +30,7 @@ func batchesOf(t *testing.T, p []byte) (out []kbatch.Batch) {
 // and each timestamp leads to the first batch that is as late.
 func TestBucketsAreReadBack(t *testing.T) {
 	t.Parallel()
-	for _, set := range []string{"v0", "v0-live"} {
+	for _, set := range []string{"v0", "v1-live"} {
 		w := flussWorld(t, set)
 		logs := w.Logs()
 		if len(logs) < 10 {

@@ -39,22 +39,30 @@ import org.apache.fluss.row.GenericRow;
 import org.apache.fluss.server.log.checkpoint.OffsetCheckpointFile;
 import org.apache.fluss.types.DataTypes;
 
-/** Makes the sets: Generate VERSION CLEAN LIVE WORK; CLEAN is of a stopped server, LIVE of a running. */
+/** Makes two sets: Generate VERSION CLEAN LIVE WORK, of a stopped server and of a running one. */
 public final class Generate {
     private static final String DATABASE = "shop";
     private static final Pattern LOG =
             Pattern.compile("([^/]+)/([^/]+)-(\\d+)(?:/([^/]+)-p(\\d+))?/log-(\\d+)");
     private static final Pattern SEGMENT = Pattern.compile("(\\d{20})\\.(.*)");
 
+    /** Whether the server is of the main branch: it knows statistics, and clients write magic 1. */
+    private static boolean main;
+
     /** What the running cluster said of each log, by bucket. */
     private static final Map<TableBucket, Map<String, Object>> said = new LinkedHashMap<>();
 
     public static void main(String[] args) throws Exception {
         String version = args[0];
+        main = !version.startsWith("0.");
         Path clean = Path.of(args[1]), live = Path.of(args[2]), work = Path.of(args[3]);
         Map<String, String> settings = new TreeMap<>(Cluster.SMALL);
         settings.put("log.replica.high-watermark.checkpoint-interval", "200ms");
         settings.put("remote.log.task-interval-duration", "0s"); // Its own tiering is off.
+        settings.put("log.flush.offset.checkpoint-interval", "500ms");
+        // However full the disk is that this runs on.
+        settings.put("server.data-disk.write-limit-ratio", "0.999");
+        settings.put("server.data-disk.write-recover-ratio", "0.998");
         try (Cluster cluster = new Cluster(work, settings)) {
             fill(cluster);
             cluster.stopTablet(); // A second life: the marker goes, and comes back.
@@ -71,7 +79,11 @@ public final class Generate {
     }
 
     private static TableDescriptor.Builder descriptor(LogFormat format, Schema schema) {
-        return TableDescriptor.builder().schema(schema).logFormat(format);
+        TableDescriptor.Builder b = TableDescriptor.builder().schema(schema).logFormat(format);
+        if (main && format == LogFormat.ARROW && schema.getPrimaryKeyIndexes().length == 0) {
+            b.property("table.statistics.columns", "*");
+        }
+        return b;
     }
 
     private static Schema plain(String... keys) {
@@ -276,7 +288,8 @@ public final class Generate {
             for (Path p : all.sorted().toList()) {
                 Path rest = from.relativize(p);
                 boolean inKv = rest.getNameCount() > 1 && rest.toString().matches(".*/kv-\\d+/.*");
-                if (inKv || rest.toString().endsWith(".tmp")) {
+                boolean cache = rest.toString().startsWith(".historical-lookup-cache");
+                if (inKv || cache || rest.toString().endsWith(".tmp")) {
                     continue;
                 }
                 Path target = to.resolve(rest);
@@ -307,7 +320,7 @@ public final class Generate {
                 }
             }
         }
-        Promises.keep(logs, captured.equals("live"));
+        Promises.keep(logs, main, captured.equals("live"));
         all.put("logs", logs);
         return Json.write(all, "") + "\n";
     }

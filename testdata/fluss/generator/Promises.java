@@ -6,7 +6,7 @@ final class Promises {
     private Promises() {}
 
     /** Refuses logs, as expected.json describes them, that do not show it. */
-    static void keep(List<Map<String, Object>> logs, boolean live) {
+    static void keep(List<Map<String, Object>> logs, boolean main, boolean live) {
         for (String table : List.of("orders", "rows-1", "visits", "again", "customers")) {
             demand(rolled(logs, table), table + " has a log with more than one segment");
         }
@@ -25,6 +25,14 @@ final class Promises {
         demand(
                 logs.stream().filter(l -> l.get("table").equals("again")).count() == 1,
                 "the table made anew is there once");
+        long magic = main ? 1 : 0;
+        demand(
+                logs.stream()
+                        .filter(l -> l.get("table").equals("orders"))
+                        .flatMap(l -> segments(l).stream())
+                        .allMatch(s -> s.get("magics").equals(List.of(magic))),
+                "magic " + magic);
+        // The main branch writes them down while it runs, up to the last segment that was rolled.
         demand(behind(logs) == live, "recovery points are behind in a running server alone");
     }
 
