@@ -138,6 +138,21 @@ func (k *kafka) bytes(topic string) (total int64) {
 	return total
 }
 
+// warm has the system hold the topic's files in memory, as it does what was written lately. tierd
+// lets go of what it has read.
+func (k *kafka) warm(topic string) {
+	k.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(k.nodes[0].data(), topic+"-0", "*"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, path := range paths {
+		if _, err := os.ReadFile(path); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
 // set changes settings of the topic.
 func (k *kafka) set(topic string, settings ...string) {
 	k.t.Helper()
@@ -165,6 +180,7 @@ func (k *kafka) set(topic string, settings ...string) {
 func (k *kafka) tier(topic string) (tiered, synced time.Duration) {
 	k.t.Helper()
 	want, client := k.closed(topic), k.connect()
+	k.warm(topic)
 	syscall.Sync()
 	began := time.Now()
 	k.set(topic, "remote.storage.enable=true")
@@ -212,6 +228,7 @@ func measureTiering(t *testing.T, k *kafka) (last *rig, rows []string) {
 			s := filesystem(t)
 			last = beside(t, s, k, k.nodes[0], "defaults: {table.log.ttl: 0, table.log.local-ttl: 1s}",
 				"tables: [{name: ours}, {name: '*', remote.storage.enable: false}]")
+			k.warm("ours")
 			took := timed(t, last.dir, nil, command, "run", "--once", "--no-delete")
 			if n := len(s.records(t)); n != logSegments {
 				t.Fatalf("%d segments are in the store, want %d", n, logSegments)
