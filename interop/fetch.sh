@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
 # fetch.sh DIRECTORY [tiered]: brings the systems that the tests run into the directory: what are Go
-# modules through the module proxy, Azurite through npm, Kafka through Maven; with tiered, also the
-# Kafka that is measured. What is there already stays; what Maven and npm keep for themselves is
-# there too. A download that fails is tried again.
+# modules through the module proxy, Azurite through npm, Kafka and Fluss through Maven; with tiered,
+# also the Kafka that is measured. What is there already stays; what Maven and npm keep for
+# themselves is there too. A download that fails is tried again.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -58,3 +58,12 @@ for pom in kafka "${@:2}"; do
         cp "$pom/pom.xml" "$out/$pom/"
     fi
 done
+
+# The generator of testdata/fluss knows what a tablet server needs.
+version=$(sed -n 's/.*flussVersion = "\(.*\)".*/\1/p' fluss_test.go)
+fluss() {
+    rm -rf "$out/fluss-$version"
+    MAVEN_OPTS="-Dmaven.repo.local=$out/maven" \
+        ../testdata/fluss/class-path.sh "$version" "$out/fluss-$version" >/dev/null
+}
+[[ -s $out/fluss-$version/class-path.txt ]] || again fluss
