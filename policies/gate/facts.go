@@ -110,7 +110,8 @@ type OwnerFacts struct {
 	Lineage tier.Truth // its leader epochs are those of the copy, up to the segment's end
 	// Given is set where the log begins beyond the segment there: it was given up already.
 	Given         bool
-	Start         tier.Offset // where the log begins there
+	Term          tier.LeaderEpoch // that the node leads in
+	Start         tier.Offset      // where the log begins there
 	HighWatermark tier.Offset
 	Objection     string // what was seen where one of them is not yes; for people
 }
@@ -151,7 +152,7 @@ func (f *Facts) Target() Target {
 	t := Target{Action: f.Action, Log: f.Log.ID, Range: f.Seg.Range,
 		Object: f.Seg.Object, File: f.Seg.File}
 	if f.Action == tier.DeleteLocal {
-		t.Bytes, t.Rest = f.Seg.Bytes, f.Seg.Rest
+		t.Bytes, t.Rest, t.Term = f.Seg.Bytes, f.Seg.Rest, f.Safety.Owner.Term
 	}
 	return t
 }

@@ -120,6 +120,9 @@ type Target struct {
 	File   tier.Stat // identity of the local log file; zero for remote deletions
 	Bytes  int64     // of all files of the local segment; zero for remote deletions
 	Rest   tier.Mark // of its files beside that one; likewise
+	// Term is the leader epoch of the node that was asked about a local segment of its log; zero
+	// where none was.
+	Term tier.LeaderEpoch
 }
 
 // Permit is leave to delete one target, once. Only Gate.Ask makes one that permits anything.

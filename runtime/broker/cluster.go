@@ -98,10 +98,10 @@ func (c *Cluster) Look(ctx context.Context, id tier.LogID, epochs []tier.LeaderE
 }
 
 // DeleteBelow has the node drop what is below the offset, if it leads the partition of the topic
-// with the id now. It returns where the log begins then. The request goes to that node alone: where
-// another leads by then, nobody drops anything.
+// with the id now, and still in the term of the look. It returns where the log begins then. The
+// request goes to that node alone: where another leads by then, nobody drops anything.
 func (c *Cluster) DeleteBelow(ctx context.Context, id tier.LogID, node int32, topicID string,
-	offset tier.Offset) (tier.Offset, error) {
+	term tier.LeaderEpoch, offset tier.Offset) (tier.Offset, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	p, err := c.find(ctx, id)
@@ -112,6 +112,9 @@ func (c *Cluster) DeleteBelow(ctx context.Context, id tier.LogID, node int32, to
 		return 0, fmt.Errorf("%s: the topic has the id %s now, and not %s", id, p.id, topicID)
 	case p.leader != node:
 		return 0, fmt.Errorf("%s: node %d leads now, and not %d", id, p.leader, node)
+	case p.leaderEpoch != int32(term):
+		return 0, fmt.Errorf("%s: node %d leads in the epoch %d now, and was looked at in %d", id, node,
+			p.leaderEpoch, term)
 	}
 	req := kmsg.NewPtrDeleteRecordsRequest()
 	req.TimeoutMillis = int32(askTimeout.Milliseconds() / 2)

@@ -67,16 +67,19 @@ func TestLookAndDelete(t *testing.T) {
 	}
 	for name, call := range map[string]func() (tier.Offset, error){
 		"another node leads": func() (tier.Offset, error) {
-			return k.DeleteBelow(t.Context(), log("orders", "0"), leader+1, id, 4)
+			return k.DeleteBelow(t.Context(), log("orders", "0"), leader+1, id, epoch, 4)
 		},
 		"the topic has the id": func() (tier.Offset, error) {
-			return k.DeleteBelow(t.Context(), log("orders", "0"), leader, "other", 4)
+			return k.DeleteBelow(t.Context(), log("orders", "0"), leader, "other", epoch, 4)
+		},
+		"was looked at in": func() (tier.Offset, error) {
+			return k.DeleteBelow(t.Context(), log("orders", "0"), leader, id, epoch-1, 4)
 		},
 		"UNKNOWN_TOPIC_OR_PARTITION": func() (tier.Offset, error) {
-			return k.DeleteBelow(t.Context(), log("orders", "9"), leader, id, 4)
+			return k.DeleteBelow(t.Context(), log("orders", "9"), leader, id, epoch, 4)
 		},
 		"OFFSET_OUT_OF_RANGE": func() (tier.Offset, error) {
-			return k.DeleteBelow(t.Context(), log("orders", "0"), leader, id, 11)
+			return k.DeleteBelow(t.Context(), log("orders", "0"), leader, id, epoch, 11)
 		},
 	} {
 		if _, err := call(); err == nil || !strings.Contains(err.Error(), name) &&
@@ -87,7 +90,7 @@ func TestLookAndDelete(t *testing.T) {
 	if o, err = k.Look(t.Context(), log("orders", "0"), nil); err != nil || o.Start != 0 {
 		t.Errorf("after refusals the log begins at %d, %v", o.Start, err)
 	}
-	start, err := k.DeleteBelow(t.Context(), log("orders", "0"), leader, id, 4)
+	start, err := k.DeleteBelow(t.Context(), log("orders", "0"), leader, id, epoch, 4)
 	if err != nil || start != 4 {
 		t.Errorf("the log begins at %d, %v", start, err)
 	}
@@ -120,7 +123,8 @@ func TestDeleteAsksTheLeaderAlone(t *testing.T) {
 		resp.Topics = append(resp.Topics, topic)
 		return resp, nil, true
 	})
-	_, err = k.DeleteBelow(t.Context(), log("orders", "0"), o.Node, o.Incarnation, 4)
+	_, err = k.DeleteBelow(t.Context(), log("orders", "0"), o.Node, o.Incarnation,
+		o.LeaderEpoch, 4)
 	if err == nil || !strings.Contains(err.Error(), "NOT_LEADER") || asked != 1 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}

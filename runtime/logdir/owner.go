@@ -20,10 +20,11 @@ type Broker interface {
 	// Look says what the cluster says of the log now, and where the epochs end for the node that
 	// leads it.
 	Look(ctx context.Context, id tier.LogID, epochs []tier.LeaderEpoch) (tier.Owner, error)
-	// DeleteBelow has the node give up the offsets below the one that is given, if it still leads
-	// the log of that incarnation. It returns where the log begins then.
+	// DeleteBelow has the node give up the offsets below the one that is given, if it leads the log
+	// of that incarnation, and has since it was asked, in that term. It returns where the log begins
+	// then.
 	DeleteBelow(ctx context.Context, id tier.LogID, node int32, incarnation string,
-		offset tier.Offset) (tier.Offset, error)
+		term tier.LeaderEpoch, offset tier.Offset) (tier.Offset, error)
 }
 
 // identity is whom a directory says that it belongs to.
@@ -107,7 +108,7 @@ func (s *Source) Vet(ctx context.Context, id tier.LogID, copied tier.Content) ga
 		f.Objection = err.Error()
 		return f
 	}
-	f.Asked, f.Start, f.HighWatermark = tier.Yes, o.Start, o.HighWatermark
+	f.Asked, f.Term, f.Start, f.HighWatermark = tier.Yes, o.LeaderEpoch, o.Start, o.HighWatermark
 	object := func(ok bool, format string, args ...any) tier.Truth {
 		if !ok && f.Objection == "" {
 			f.Objection = fmt.Sprintf(format, args...)
@@ -221,7 +222,7 @@ func (s *Source) give(ctx context.Context, root vfs.Dir, dir string, target gate
 		return err
 	}
 	start, err := s.cfg.Broker.DeleteBelow(ctx, target.Log, own.node, own.incarnation,
-		target.Range.Next)
+		target.Term, target.Range.Next)
 	if err != nil {
 		return err
 	}

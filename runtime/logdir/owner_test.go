@@ -27,9 +27,9 @@ func (b *fakeBroker) Look(_ context.Context, id tier.LogID, epochs []tier.Leader
 }
 
 func (b *fakeBroker) DeleteBelow(_ context.Context, id tier.LogID, node int32, incarnation string,
-	offset tier.Offset) (tier.Offset, error) {
-	b.asked = append(b.asked, fmt.Sprintf("delete %s below %d at %d of %s", id, offset, node,
-		incarnation))
+	term tier.LeaderEpoch, offset tier.Offset) (tier.Offset, error) {
+	b.asked = append(b.asked, fmt.Sprintf("delete %s below %d at %d of %s in %d", id, offset, node,
+		incarnation, term))
 	if b.err == nil {
 		b.owner.Start = max(b.owner.Start, offset)
 	}
@@ -48,7 +48,7 @@ func owned(t *testing.T) (*world, *fakeBroker, *logdir.Source) {
 	w.put(v.dir+"/partition.metadata", []byte("version: 0\ntopic_id: T\n"))
 	w.put("replication-offset-checkpoint", []byte("0\n1\norders 0 250\n"))
 	w.put("recovery-point-offset-checkpoint", []byte("0\n1\norders 0 250\n"))
-	f := &fakeBroker{owner: tier.Owner{Cluster: "C", Incarnation: "T", Node: 1, Start: 100,
+	f := &fakeBroker{owner: tier.Owner{Cluster: "C", Incarnation: "T", Node: 1, LeaderEpoch: 7, Start: 100,
 		HighWatermark: 250, Ends: []tier.EpochEnd{{Asked: 3, Epoch: 3, End: 150},
 			{Asked: 4, Epoch: 4, End: 250}}}}
 	s, err := logdir.Open(logdir.Config{Name: "broker", Layout: tier.LayoutKafka, Root: w.root,
@@ -66,7 +66,7 @@ var content = tier.Content{Range: tier.Range{Base: 100, Next: 200}, LastNext: 20
 func TestVet(t *testing.T) {
 	t.Parallel()
 	good := gate.OwnerFacts{Asked: tier.Yes, SameLog: tier.Yes, Leads: tier.Yes, Deletes: tier.Yes,
-		Begins: tier.Yes, Lineage: tier.Yes, Start: 100, HighWatermark: 250}
+		Begins: tier.Yes, Lineage: tier.Yes, Term: 7, Start: 100, HighWatermark: 250}
 	for name, c := range map[string]struct {
 		change func(*world, *fakeBroker)
 		want   func(*gate.OwnerFacts)
@@ -95,7 +95,7 @@ func TestVet(t *testing.T) {
 			func(f *gate.OwnerFacts) { f.Start = 199 }, ""},
 		"given up": {func(_ *world, b *fakeBroker) { b.owner.Start = 200 },
 			func(f *gate.OwnerFacts) {
-				*f = gate.OwnerFacts{Asked: tier.Yes, SameLog: tier.Yes, Given: true, Start: 200,
+				*f = gate.OwnerFacts{Asked: tier.Yes, SameLog: tier.Yes, Given: true, Term: 7, Start: 200,
 					HighWatermark: 250}
 			}, ""},
 		"a rewritten tail": {func(_ *world, b *fakeBroker) { b.owner.Ends[0].End = 140 },
@@ -174,10 +174,11 @@ func TestGive(t *testing.T) {
 	}
 	want("before", nil, []tier.Offset{100, 200, 250})
 	target := v.targetNow(w)
+	target.Term = 7
 	if err := v.drop(t, s, target); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.asked[len(b.asked)-1]; got != "delete orders/0 below 200 at 1 of T" {
+	if got := b.asked[len(b.asked)-1]; got != "delete orders/0 below 200 at 1 of T in 7" {
 		t.Errorf("asked: %s", got)
 	}
 	if len(w.names(v.dir)) < 6 {

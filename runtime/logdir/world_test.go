@@ -375,7 +375,8 @@ func permit(t *testing.T, target gate.Target) gate.Permit {
 			Rest: target.Rest},
 		Safety: gate.SafetyFacts{Closed: tier.Yes, FirstLocal: tier.Yes, EpochCurrent: tier.Yes,
 			SourceWhole: tier.Yes, NotPaused: tier.Yes, OwnsSource: tier.Yes,
-			DropWay: tier.LocalDeleteUnlink, Proof: gate.Proof{Recorded: tier.Yes,
+			Owner: gate.OwnerFacts{Term: target.Term}, DropWay: tier.LocalDeleteUnlink,
+			Proof: gate.Proof{Recorded: tier.Yes,
 				Identity: tier.Yes, Manifest: tier.Yes, Objects: tier.Yes, Lineage: tier.Yes,
 				Sound: tier.Yes}},
 	})
