@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,6 +133,9 @@ func (s *Source) Vet(ctx context.Context, id tier.LogID, copied tier.Content) ga
 	f.Begins = object(copied.Range.Contains(o.Start),
 		"it begins at %d, and the segment is %s", o.Start, copied.Range)
 	why := disagreement(copied, o)
+	if why != "" && s.forgetful(id, copied, o) {
+		why = ""
+	}
 	f.Lineage = object(why == "", "%s", why)
 	return f
 }
@@ -159,6 +163,53 @@ func disagreement(copied tier.Content, o tier.Owner) string {
 		}
 	}
 	return ""
+}
+
+// forgetful reports whether the leader's answers are those of the directory's own record of epochs,
+// where they are not those of the copy. A broker that crashes twice in short order makes its record
+// anew, of the batches above its recovery point alone, and takes an epoch below for shorter or
+// longer than it was, for ever. The batches are the truth, but which epochs the leader names tells
+// whether the directory is its own; a directory left behind has another record.
+func (s *Source) forgetful(id tier.LogID, copied tier.Content, o tier.Owner) bool {
+	root, err := s.root()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	name := path.Join(partitionDir(id), fileLeaderEpochs)
+	text, err := readText(root, name)
+	if err != nil {
+		return false
+	}
+	record, err := parseEpochs(name, text)
+	n := len(copied.Lineage)
+	if err != nil || n == 0 || len(o.Ends) != n || o.Ends[n-1].End < copied.LastNext {
+		return false
+	}
+	for i, e := range copied.Lineage {
+		want, open, ok := endOf(record, e.Epoch)
+		got := o.Ends[i]
+		if !ok || got.Epoch != want.Epoch || !open && got.End != want.End {
+			return false
+		}
+	}
+	return true
+}
+
+// endOf is where a broker with the record says that the epoch ends; open where that is the end of
+// the log. Source: LeaderEpochFileCache.endOffsetFor of Apache Kafka.
+func endOf(record []tier.EpochStart, asked tier.LeaderEpoch) (end tier.EpochEnd, open, ok bool) {
+	higher := slices.IndexFunc(record, func(e tier.EpochStart) bool { return e.Epoch > asked })
+	switch {
+	case higher < 0:
+		ok = len(record) > 0 && record[len(record)-1].Epoch == asked
+		return tier.EpochEnd{Asked: asked, Epoch: asked}, ok, ok
+	case higher == 0:
+		return tier.EpochEnd{Asked: asked, Epoch: asked, End: record[0].Start}, false, true
+	default:
+		return tier.EpochEnd{Asked: asked, Epoch: record[higher-1].Epoch,
+			End: record[higher].Start}, false, true
+	}
 }
 
 // identify reads whom the source's directory and that of the log say that they belong to.

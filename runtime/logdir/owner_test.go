@@ -48,8 +48,8 @@ func owned(t *testing.T) (*world, *fakeBroker, *logdir.Source) {
 	w.put(v.dir+"/partition.metadata", []byte("version: 0\ntopic_id: T\n"))
 	w.put("replication-offset-checkpoint", []byte("0\n1\norders 0 250\n"))
 	w.put("recovery-point-offset-checkpoint", []byte("0\n1\norders 0 250\n"))
-	f := &fakeBroker{owner: tier.Owner{Cluster: "C", Incarnation: "T", Node: 1, LeaderEpoch: 7, Start: 100,
-		HighWatermark: 250, Ends: []tier.EpochEnd{{Asked: 3, Epoch: 3, End: 150},
+	f := &fakeBroker{owner: tier.Owner{Cluster: "C", Incarnation: "T", Node: 1, LeaderEpoch: 7,
+		Start: 100, HighWatermark: 250, Ends: []tier.EpochEnd{{Asked: 3, Epoch: 3, End: 150},
 			{Asked: 4, Epoch: 4, End: 250}}}}
 	s, err := logdir.Open(logdir.Config{Name: "broker", Layout: tier.LayoutKafka, Root: w.root,
 		LocalDelete: tier.LocalDeleteRecords, Broker: f})
@@ -108,6 +108,31 @@ func TestVet(t *testing.T) {
 		"an epoch it has forgotten": {func(_ *world, b *fakeBroker) {
 			b.owner.Start, b.owner.Ends[0] = 150, tier.EpochEnd{Asked: 3, Epoch: 3, End: 0}
 		}, func(f *gate.OwnerFacts) { f.Start = 150 }, ""},
+		"it forgot where an epoch begins": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n4 160\n"))
+			b.owner.Ends[0].End = 160
+		}, func(*gate.OwnerFacts) {}, ""},
+		"it forgot an epoch": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n5 230\n"))
+			b.owner.Ends[0].End, b.owner.Ends[1] = 230, tier.EpochEnd{Asked: 4, Epoch: 3, End: 230}
+		}, func(*gate.OwnerFacts) {}, ""},
+		"it forgot all of them": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n1\n5 230\n"))
+			b.owner.Ends[0].End, b.owner.Ends[1].End = 230, 230
+		}, func(*gate.OwnerFacts) {}, ""},
+		"it forgot what its directory knows": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n4 150\n"))
+			b.owner.Ends[0].End = 160
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "epoch 3 ends at 160"},
+		"it forgot, and has less": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n5 190\n"))
+			b.owner.Ends[0].End, b.owner.Ends[1] = 190, tier.EpochEnd{Asked: 4, Epoch: 3, End: 190}
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "ends at 190"},
+		"it knows no epoch so late": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n1\n3 100\n"))
+			b.owner.Ends[1] = tier.EpochEnd{Asked: 4, Epoch: -1, End: -1}
+			b.owner.Ends[0].End = 250
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "epoch"},
 		"fewer answers": {func(_ *world, b *fakeBroker) { b.owner.Ends = b.owner.Ends[:1] },
 			func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "1 epochs of 2"},
 	} {
