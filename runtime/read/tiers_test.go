@@ -32,7 +32,7 @@ func remoteWorld(t *testing.T, id tier.LogID) *world {
 }
 
 // TestAColdReadTakesTwoRequests counts what a reader that nothing is known of waits for: one index,
-// one range of the records.
+// one range of the records. That is so for read_committed too, where nothing was aborted.
 func TestAColdReadTakesTwoRequests(t *testing.T) {
 	t.Parallel()
 	w := remoteWorld(t, orders)
@@ -44,7 +44,13 @@ func TestAColdReadTakesTwoRequests(t *testing.T) {
 			keys = append(keys, op.Key)
 			return fault.Effect{}
 		})
+		stable, err := w.reader.LastStable(t.Context(), orders)
+		if w.must(err); stable != 5000 {
+			t.Fatalf("the last stable offset is %d", stable)
+		}
 		c, err := w.reader.Read(t.Context(), orders, o, 1<<20)
+		w.must(err)
+		_, err = w.reader.Aborted(t.Context(), orders, o, c.Next)
 		w.must(err)
 		if len(c.Batches) == 0 || len(keys) > 2 ||
 			len(keys) == 2 && !strings.HasSuffix(keys[0], ".index") ||
