@@ -9,5 +9,5 @@ func TestLeaderHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tryHistories(t, p)
+	tryHistories(t, p, *historyCount)
 }

@@ -91,6 +91,37 @@ func TestGuardStandsBelowPolicies(t *testing.T) {
 	})
 }
 
+// TestExpireIsLocal: what a policy wants gone from the local disk changes no answer about the
+// store, where the built-in limits alone count.
+func TestExpireIsLocal(t *testing.T) {
+	t.Parallel()
+	set := load(t, "x.rego", "package tierd.x\n\nexpire contains \"x\" if true\n")
+	builtin := load(t)
+	local, kept := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t)
+		d, err := set.Decide(context.Background(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := builtin.Decide(context.Background(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Action == tier.DeleteLocal {
+			local++
+		} else if !b.Delete {
+			kept++
+		}
+		if want := f.Action == tier.DeleteLocal || b.Delete; d.Delete != want {
+			t.Fatalf("%s: delete is %t, want %t: %+v", f.Action, d.Delete, want, d.Reasons)
+		}
+	})
+	if local == 0 || kept == 0 {
+		t.Errorf("%d local ones, %d kept in the store: nothing was shown", local, kept)
+	}
+}
+
 // TestBuiltinAgreesWithModel compares the built-in policy with the same limits in Go.
 func TestBuiltinAgreesWithModel(t *testing.T) {
 	t.Parallel()
