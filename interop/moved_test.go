@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -66,10 +65,13 @@ func TestMovedPartition(t *testing.T) {
 	})
 	dropped(at + 100)
 	stop()
+	eventually(t, "the files go there", func() error {
+		names, err := filepath.Glob(filepath.Join(to, "orders-0", "*.log"))
+		if err != nil || len(names) == 0 || filepath.Base(names[0]) == fmt.Sprintf("%020d.log", 0) {
+			return errors.Join(err, fmt.Errorf("left are %v", names))
+		}
+		return d.ended()
+	})
 	d.stop()
 	h.compare(t, restored(t, r, "orders/0"), k.consumed(k.bootstrap(), "orders"))
-	if names, _ := filepath.Glob(filepath.Join(to, "orders-0", "*.log")); len(names) == 0 ||
-		strings.HasSuffix(names[0], fmt.Sprintf("%020d.log", 0)) {
-		t.Errorf("left are %v", names)
-	}
 }
