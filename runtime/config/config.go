@@ -19,6 +19,7 @@ type Config struct {
 	Interval time.Duration
 	// SystemEnable is remote.log.storage.system.enable. Where it is false no table tiers.
 	SystemEnable bool
+	systemPlace  Place // of it; the zero Place where the file does not have it
 	Sources      []Source
 	Bucket       Bucket
 	Policies     Policies

@@ -135,16 +135,17 @@ func (d *decoder) syntax(err error) {
 // config reads the file's mapping.
 func (d *decoder) config(root *yaml.Node) *Config {
 	c := &Config{
-		DataDir: d.abs(defaultDataDir), Interval: defaultInterval, SystemEnable: true,
+		DataDir: d.abs(defaultDataDir), Interval: defaultInterval,
 		Copy: defaultCopy(), Limits: defaultLimits(), HTTP: HTTP{Listen: defaultListen},
 		Read: defaultRead(), Scrub: defaultScrub(),
 	}
 	c.Limits.PauseFile = d.abs(c.Limits.PauseFile)
 	dataDir := setting[string]{value: c.DataDir}
+	system := setting[bool]{value: true}
 	seen := d.object(root, "", []field{
 		{"data_dir", placed(d, "data_dir", &dataDir, d.path)},
 		{"interval", value(d, "interval", &c.Interval, duration(time.Millisecond))},
-		{keySystem, value(d, keySystem, &c.SystemEnable, boolean)},
+		{keySystem, placed(d, keySystem, &system, boolean)},
 		{"sources", d.readSources(c)},
 		{"bucket", d.readBucket(&c.Bucket)},
 		{"defaults", func(n *yaml.Node) { d.object(n, " in defaults", c.defaults.fields(d)) }},
@@ -161,6 +162,7 @@ func (d *decoder) config(root *yaml.Node) *Config {
 	})
 	d.require(root, "", seen, "sources", "bucket")
 	c.DataDir = dataDir.value
+	c.SystemEnable, c.systemPlace = system.value, system.place
 	d.checkTables(c)
 	d.checkFacts(c)
 	d.checkApart(c, dataDir)

@@ -295,7 +295,7 @@ func (c *Config) Settings(table string) []Setting {
 	}
 	tiering := Setting{keyTiering, strconv.FormatBool(e.tiering.value), origin(e.tiering.place)}
 	if !c.SystemEnable {
-		tiering.Value, tiering.Origin = "false", keySystem
+		tiering.Value, tiering.Origin = "false", origin(c.systemPlace)
 	}
 	compacted := wordUnset
 	if e.compacted.set() {
@@ -308,6 +308,7 @@ func (c *Config) Settings(table string) []Setting {
 		limitSetting(keyBytes, e.bytes, FormatBytes),
 		limitSetting(keyLocalBytes, e.localBytes, FormatBytes),
 		tiering,
+		{keySystem, strconv.FormatBool(c.SystemEnable), origin(c.systemPlace)},
 		{keyDisable, string(e.disable.value), origin(e.disable.place)},
 		{keyCompacted, compacted, origin(e.compacted.place)},
 	}

@@ -288,11 +288,8 @@ func (d *Daemon) reloadGeneration(accept string) error {
 		err = d.loadPlugins(g, false)
 	}
 	if err == nil {
-		d.mu.Lock()
-		why := d.engine.Refuses(g.settings())
-		d.mu.Unlock()
-		if why != nil {
-			err = errors.Join(fmt.Errorf("%s: %s", why.Code, why.Text), g.closePlugins())
+		if err = d.refuses(old, g); err != nil {
+			err = errors.Join(err, g.closePlugins())
 		}
 	}
 	if err == nil {
@@ -316,6 +313,24 @@ func (d *Daemon) reloadGeneration(accept string) error {
 	d.enforcePlugins(old, g)
 	d.step(engine.Reconfigured{Settings: g.settings()})
 	d.log.Info("reloaded", "generation", g.number, "policy_digest", g.policies.Digest())
+	return nil
+}
+
+// refuses says why a generation must not follow the old one now: a table whose tiering is being
+// disabled cannot be enabled, and tiering as a whole cannot be switched off under a table that is
+// not DISABLED.
+func (d *Daemon) refuses(old, g *generation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if why := d.engine.Refuses(g.settings()); why != nil {
+		return fmt.Errorf("%s: %s", why.Code, why.Text)
+	}
+	if tiered := d.engine.Tiered(); old.config.SystemEnable && !g.config.SystemEnable &&
+		len(tiered) > 0 {
+		return fmt.Errorf("remote.log.storage.system.enable is false, and %d tables are not DISABLED, "+
+			"the first of them %q: set remote.storage.enable: false for them first, and wait until "+
+			"tierd status says DISABLED", len(tiered), tiered[0])
+	}
 	return nil
 }
 

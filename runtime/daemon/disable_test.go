@@ -33,3 +33,57 @@ func TestDisablingWaitsForNoInterval(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestTheSwitchWaitsForTheTables: tiering as a whole is not switched off by a reload under a table
+// that is not DISABLED; a start takes it, and turns off table by table.
+func TestTheSwitchWaitsForTheTables(t *testing.T) {
+	t.Parallel()
+	const off = "remote.log.storage.system.enable: false\n"
+	s := copiedOrders(t)
+	table := func(settings string) string {
+		return siteConfig + "tables: [{name: orders" + settings + "}]\n"
+	}
+	r := s.run(s.options())
+	s.until("it is ready", func() bool {
+		h, err := r.Health(t.Context())
+		return err == nil && h.Ready
+	})
+	s.configure(table("") + off)
+	if err := r.Reload(t.Context(), ""); err == nil ||
+		!strings.Contains(err.Error(), `1 tables are not DISABLED, the first of them "orders"`) {
+		t.Fatalf("with a table that tiers: %v", err)
+	}
+	disabled := func(r *running) func() bool {
+		return func() bool {
+			st, err := r.Status(t.Context())
+			return err == nil && st.Tables[0].TierState == tier.Disabled
+		}
+	}
+	s.configure(table(", remote.storage.enable: false"))
+	if err := r.Reload(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the table is DISABLED", disabled(r))
+	s.configure(table("") + off)
+	if err := r.Reload(t.Context(), ""); err != nil {
+		t.Errorf("without one: %v", err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.configure(table(""))
+	r = s.run(s.options())
+	s.until("the table is ENABLED", func() bool {
+		st, err := r.Status(t.Context())
+		return err == nil && st.Tables[0].TierState == tier.Enabled
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.configure(table("") + off)
+	r = s.run(s.options())
+	s.until("the table is DISABLED by a start", disabled(r))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -155,6 +155,18 @@ func (e *Engine) tableFailed(t *tableIndex) {
 	t.retryAt = e.now + e.settings.Backoff.delay(tier.LogID{Table: t.name}, t.failures)
 }
 
+// Tiered names the tables that are not DISABLED, ascending.
+func (e *Engine) Tiered() []string {
+	var out []string
+	for _, l := range e.order {
+		t := e.table(l.id.Table)
+		if n := len(out); t.known && t.state.State != tier.Disabled && (n == 0 || out[n-1] != t.name) {
+			out = append(out, t.name)
+		}
+	}
+	return out
+}
+
 // Refuses says why new settings must not be taken over now: a table whose tiering is being disabled
 // cannot be enabled before that is over (KIP-950).
 func (e *Engine) Refuses(s Settings) *tier.Reason {
