@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -215,9 +216,32 @@ func (d *decoder) checkTables(c *Config) {
 		}
 	}
 	check(c.defaults)
+	first := map[string]int{}
 	for i := range c.tables {
 		c.tables[i] = c.tables[i].over(c.defaults)
 		check(c.tables[i])
+		name := c.tables[i].name.value
+		if j, twice := first[name]; twice {
+			d.contradicts(&c.tables[j], &c.tables[i])
+			continue
+		}
+		first[name] = i
+	}
+}
+
+// contradicts says so where two entries of one name turn tiering on and off, or off in two ways.
+// The first match wins, which is hardly what is meant by whoever wrote the second.
+func (d *decoder) contradicts(first, second *entry) {
+	const hint = "keep one of the two"
+	switch {
+	case first.tiering.value != second.tiering.value:
+		d.problemAt(cmp.Or(second.tiering.place, second.name.place), hint,
+			"%s of %q is %t, and %t in line %d", keyTiering, second.name.value, second.tiering.value,
+			first.tiering.value, first.place.Line)
+	case !first.tiering.value && first.disable.value != second.disable.value:
+		d.problemAt(cmp.Or(second.disable.place, second.name.place), hint,
+			"%s of %q is %s, and %s in line %d", keyDisable, second.name.value, second.disable.value,
+			first.disable.value, first.place.Line)
 	}
 }
 

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
@@ -77,7 +81,7 @@ func (d *Daemon) sourceStatus() []api.Source {
 		}
 		for _, p := range s.problems {
 			r := p.Reason
-			r.Text = p.Path + ": " + r.Text
+			r.Text = readable(p.Path) + ": " + readable(r.Text)
 			x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
 		}
 		s.mu.Unlock()
@@ -90,6 +94,16 @@ func (d *Daemon) sourceStatus() []api.Source {
 		out = append(out, x)
 	}
 	return out
+}
+
+// readable is a text with the name of a file in it, which may have any bytes: where it would break
+// the line that it stands in, or is no text at all, it is quoted.
+func readable(s string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) }
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, odd) {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 func tableStatus(c *config.Config, v engine.TableView, name string) api.Table {

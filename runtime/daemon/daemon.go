@@ -312,6 +312,9 @@ func (d *Daemon) reloadGeneration(accept string) error {
 	}
 	d.enforcePlugins(old, g)
 	d.step(engine.Reconfigured{Settings: g.settings()})
+	for _, w := range g.config.Warnings {
+		d.log.Warn(w.Error())
+	}
 	d.log.Info("reloaded", "generation", g.number, "policy_digest", g.policies.Digest())
 	return nil
 }

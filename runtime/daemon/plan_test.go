@@ -164,3 +164,16 @@ func TestPlanHasAllThatGoes(t *testing.T) {
 		t.Errorf("of a ledger that is older than the store:\n%s", got)
 	}
 }
+
+// TestReadable: a name that would break the line, or that is no text, is quoted.
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"orders/0": "orders/0", "ünï x/0": "ünï x/0", "new\nline/0": `"new\nline/0"`,
+		"bad\xff": `"bad\xff"`, "\x1b[2J": `"\x1b[2J"`, "a\u202eb": `"a\u202eb"`,
+	} {
+		if got := readable(in); got != want {
+			t.Errorf("%q is shown as %s, want %s", in, got, want)
+		}
+	}
+}
