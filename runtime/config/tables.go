@@ -220,12 +220,21 @@ func (d *decoder) checkTables(c *Config) {
 	for i := range c.tables {
 		c.tables[i] = c.tables[i].over(c.defaults)
 		check(c.tables[i])
+		d.compactedNamed(&c.tables[i])
 		name := c.tables[i].name.value
 		if j, twice := first[name]; twice {
 			d.contradicts(&c.tables[j], &c.tables[i])
 			continue
 		}
 		first[name] = i
+	}
+}
+
+// compactedNamed warns of an entry that names a table which it says cannot be tiered.
+func (d *decoder) compactedNamed(e *entry) {
+	if e.compacted.value && e.tiering.value && !isGlob(e.name.value) {
+		d.warn(e.compacted.place, "set "+keyTiering+": false, or take the entry out",
+			"%q is compacted and cannot be tiered", e.name.value)
 	}
 }
 

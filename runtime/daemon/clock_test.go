@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -96,5 +98,38 @@ func TestACallerWhoGoesAwayEndsNothing(t *testing.T) {
 	}
 	if d.ledger.Clock() == 0 {
 		t.Error("the time was not accepted")
+	}
+}
+
+// TestASnapshotKnowsOfTheClock: where no daemon runs, status and plan say all the same that nothing
+// final happens by the clocks.
+func TestASnapshotKnowsOfTheClock(t *testing.T) {
+	t.Parallel()
+	s := copiedOrders(t)
+	s.configure(siteConfig + "limits: {max_delete_segments: 3, remote_delete_grace: 1ms}\n" +
+		"tables: [{name: orders, remote.storage.enable: false, remote.log.disable.policy: delete}]\n")
+	opts := s.options()
+	opts.NoDelete = true
+	if _, err := s.once(opts); err != nil {
+		t.Fatal(err)
+	}
+	opts = s.options()
+	opts.Now = func() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
+	b, done, err := Snapshot(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { closes(t, done) }()
+	st, err := b.Status(t.Context())
+	if err != nil || !slices.ContainsFunc(st.Logs[0].Reasons, func(r api.Reason) bool {
+		return r.Code == tier.CodeClock
+	}) {
+		t.Errorf("status: %+v, %v", st.Logs, err)
+	}
+	p, err := b.Plan(t.Context())
+	if err != nil || !slices.ContainsFunc(p.Waiting, func(w api.PlannedWait) bool {
+		return w.Action == tier.DisableDelete && w.Reason.Code == tier.CodeClock && w.Next == 30
+	}) {
+		t.Errorf("plan: %+v, %v", p, err)
 	}
 }

@@ -130,6 +130,9 @@ func (d *Daemon) look(ctx context.Context) error {
 		d.pause.Store(why)
 		d.step(engine.Paused{Reason: why})
 	}
+	if why := d.clockStep(); why != nil {
+		d.step(engine.ClockJudged{Reason: why})
+	}
 	_, err := d.scanAll(ctx)
 	return err
 }

@@ -64,7 +64,8 @@ func TestTurningOffWithDeleteIsAccepted(t *testing.T) {
 	s.configure(ordersConfig(off))
 	_, err := s.once(s.options())
 	first := digestIn(t, err, "tierd run --once")
-	if n := len(s.files()); n != 3 || !strings.Contains(err.Error(), "orders (3 segments") {
+	if n := len(s.files()); n != 3 || !strings.Contains(err.Error(), "orders (3 segments in the "+
+		"store, 96 bytes; of 0 segments, 0 bytes, nothing is local)") {
 		t.Fatalf("%d files in the store after: %v", n, err)
 	}
 

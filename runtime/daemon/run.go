@@ -88,6 +88,12 @@ func (d *Daemon) keepOn(ctx context.Context) error {
 // engine decide from then on. It goes on trying to reach the store until ctx ends, or for retryFor
 // where that is not 0. command is what was called, for whoever has to call it again.
 func (d *Daemon) begin(ctx context.Context, retryFor time.Duration, command string) error {
+	if d.disablement(d.gen.Load()) != nil {
+		// Whoever is to accept it is told what of it is not local, too.
+		if _, err := d.scanAll(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.confirm(d.gen.Load(), d.opts.Accept, command); err != nil {
 		return err
 	}

@@ -131,7 +131,11 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 				Text: fmt.Sprintf("%d copies (%d bytes) %s", x.Segments, x.Bytes, text)}})
 		}
 	}
-	await(moves, tier.CodeTierState, 0, "leave the log, whose start moves first")
+	code, text := tier.CodeTierState, "leave the log, whose start moves first"
+	if why := e.finalStopped(t); why != nil {
+		code, text = why.Code, text+": "+why.Text
+	}
+	await(moves, code, 0, text)
 	await(grace, tier.CodeGrace, due, "have left the log; their objects go after the grace")
 	await(needed, tier.CodePrefixBlocked, 0, "have left the log, and show that files on local disk "+
 		"are what was copied: their objects go after these")
