@@ -96,9 +96,9 @@ func (l *modelLog) openEpoch(t *tier.TableState, r tier.EpochOpened) (tier.Posit
 // move says whether the record is taken, and whether it moves anything.
 func (l *modelLog) move(t *tier.TableState, r tier.StartMoved) (pos tier.Position, ok, moved bool) {
 	leave := func(m tier.StartMove) bool {
-		return leaving(t) && m.Cause == tier.MoveDisabled && m.At >= t.Since
+		return leaving(t) && m.Cause != tier.MoveExpired && m.At >= t.Since
 	}
-	first := leaving(t) && r.Cause == tier.MoveDisabled && len(l.copies) > 0 &&
+	first := leaving(t) && r.Cause != tier.MoveExpired && len(l.copies) > 0 &&
 		!slices.ContainsFunc(l.moves, leave)
 	switch {
 	case r.Start < l.logStart, r.Start > l.copied() && t.State == tier.Enabled:
