@@ -15,7 +15,7 @@ import (
 func TestAnyLineage(t *testing.T) {
 	t.Parallel()
 	for name, kinds := range map[string][]string{
-		"nothing fails":   {"process", "settings"},
+		"nothing fails":   {"process", "settings", "tiering"},
 		"the store fails": {"process", "store"},
 		"machines stop":   {"process", "stop"},
 		"effects overlap": {"process", "overlap", "store"},
@@ -35,6 +35,7 @@ func TestAnyLineage(t *testing.T) {
 				for _, l := range b.logs { // whoever leads writes in the end
 					b.append(l, 1)
 				}
+				h.calm()
 				h.heal()
 				h.judge(t)
 			})

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -32,7 +33,7 @@ func TestAnyHistory(t *testing.T) {
 		"machines stop":   {"owner", "process", "stop", "clock"},
 		"effects overlap": {"owner", "process", "overlap", "store"},
 		"everything": {"owner", "process", "store", "disk", "stop", "overlap", "settings",
-			"clock"},
+			"clock", "tiering"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,6 +42,7 @@ func TestAnyHistory(t *testing.T) {
 				actions := h.actions(kinds)
 				actions[""] = h.judge
 				t.Repeat(actions)
+				h.calm()
 				h.heal()
 				h.judge(t)
 			})
@@ -55,6 +57,7 @@ type chance struct {
 	oracle *Oracle
 	table  tier.Table // the settings of every table
 	hold   bool       // a policy denies everything
+	gone   []string   // tables that no entry governs
 	store  []armed    // faults of the store that wait for their call
 	disk   int        // points until the next fault of disk or ledger; 0 for none
 	fate   Fate
@@ -86,7 +89,7 @@ func beginChance(t *rapid.T, layout tier.Layout) *chance {
 	c.Tables = func(name string) (tier.Table, bool) {
 		table := h.table
 		table.Name = name
-		return table, true
+		return table, !slices.Contains(h.gone, name)
 	}
 	w, err := NewWorld(c, scenarioStart)
 	if err != nil {
@@ -223,7 +226,7 @@ func (h *chance) actions(kinds []string) map[string]func(*rapid.T) {
 		for name, do := range map[string]map[string]func(*rapid.T){
 			"owner": h.ownerDoes(), "process": h.processDoes(), "store": h.storeDoes(),
 			"disk": h.diskDoes(), "stop": h.stops(), "settings": h.settingsDo(),
-			"clock": h.clockDoes(), "overlap": h.overlaps(),
+			"clock": h.clockDoes(), "overlap": h.overlaps(), "tiering": h.tieringDoes(),
 		}[kind] {
 			out[kind+" "+name] = do
 		}
@@ -300,42 +303,38 @@ func (h *chance) clockDoes() map[string]func(*rapid.T) {
 func (h *chance) settingsDo() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"change a TTL": func(t *rapid.T) {
-			h.table.LocalTTL = time.Duration(rapid.SampledFrom([]int{0, 1, 60, 600}).
-				Draw(t, "minutes")) * time.Minute
-			h.must(h.w.Reload())
+			minutes := rapid.SampledFrom([]int{0, 1, 60, 600}).Draw(t, "minutes")
+			h.change(t, func() { h.table.LocalTTL = time.Duration(minutes) * time.Minute })
 		},
 		"change a count": func(t *rapid.T) {
 			n := rapid.Int64Range(0, 3).Draw(t, "local segments")
-			h.table.LocalSegments = tier.Limit{Set: n > 0, Value: n}
-			h.must(h.w.Reload())
+			h.change(t, func() { h.table.LocalSegments = tier.Limit{Set: n > 0, Value: n} })
 		},
 		"change a size": func(t *rapid.T) {
 			n := rapid.Int64Range(0, 60).Draw(t, "local bytes")
-			h.table.LocalBytes = tier.Limit{Set: n > 0, Value: n}
-			h.must(h.w.Reload())
+			h.change(t, func() { h.table.LocalBytes = tier.Limit{Set: n > 0, Value: n} })
 		},
-		"change the policy": func(t *rapid.T) { h.setHold(!h.hold) },
+		"change the policy": func(t *rapid.T) {
+			h.change(t, func() { h.hold = !h.hold; h.w.Config.Policies = h.policies() })
+		},
 		"change the brake": func(t *rapid.T) {
-			h.w.Config.Brake.MaxSegments = rapid.Int64Range(1, 4).Draw(t, "segments")
-			h.must(h.w.Reload())
+			n := rapid.Int64Range(1, 4).Draw(t, "segments")
+			h.change(t, func() { h.w.Config.Brake.MaxSegments = n })
 		},
 		"pause":  func(t *rapid.T) { h.w.SetPaused(!h.w.Paused) },
 		"resume": func(t *rapid.T) { h.resume(t, h.log(t).Table) },
 		"forbid": func(t *rapid.T) {
 			h.w.Config.Delete = tier.LocalDeleteNever
-			h.must(h.w.Reload())
 			h.restart(t) // the way to delete is the source's, and read once
 		},
 	}
 }
 
-func (h *chance) setHold(hold bool) {
-	h.hold = hold
-	h.w.Config.Policies = builtin()
-	if hold {
-		h.w.Config.Policies = onHold()
+func (h *chance) policies() *rego.Set {
+	if h.hold {
+		return onHold()
 	}
-	h.must(h.w.Reload())
+	return builtin()
 }
 
 func (h *chance) resume(t *rapid.T, table string) {
@@ -469,7 +468,8 @@ func (h *chance) heal() {
 	h.w.Config.Delete = tier.LocalDeleteUnlink
 	h.w.Config.Brake.MaxSegments = 1000
 	h.w.SetPaused(false)
-	h.setHold(false)
+	h.hold, h.w.Config.Policies = false, builtin()
+	h.must(h.w.Reload())
 	// The way to delete is the source's, and read once; what could not be looked at when a process
 	// began is looked at when it is needed, or when the next one begins.
 	if forbidden || rapid.Bool().Draw(h.t, "a new process") {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ func TestAnyHistoryRebuilt(t *testing.T) {
 		"the store fails": {"owner", "process", "store", "settings"},
 		"machines stop":   {"owner", "process", "stop", "disk"},
 		"data expire":     {"owner", "process", "remote", "stop"},
+		"tiering changes": {"owner", "process", "remote", "stop", "tiering"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +29,7 @@ func TestAnyHistoryRebuilt(t *testing.T) {
 				actions := h.actions(kinds)
 				actions[""] = h.judge
 				actions["the ledger is lost"] = h.rebuilds
-				if name == "data expire" {
+				if slices.Contains(kinds, "remote") {
 					h.remoteDoes(actions)
 					// The age of what was rewritten is another one to the oracle than to its copy.
 					delete(actions, "owner rewrites a segment")
@@ -40,23 +42,6 @@ func TestAnyHistoryRebuilt(t *testing.T) {
 				h.judge(t)
 			})
 		})
-	}
-}
-
-// calm lets a disablement end that is under way, so that settings can be changed again.
-func (h *chance) calm() {
-	h.store, h.disk, h.inside, h.aside = nil, 0, 0, 0
-	h.must(h.w.Return())
-	h.w.SetPaused(false)
-	for range 20 {
-		if h.w.Reload() == nil {
-			return
-		}
-		if h.w.Run() != nil {
-			h.w.Kill()
-			h.must(h.w.Start())
-		}
-		h.w.Advance(11 * time.Minute)
 	}
 }
 
@@ -79,9 +64,11 @@ func (h *chance) rebuilds(t *rapid.T) {
 // remoteDoes lets remote data expire.
 func (h *chance) remoteDoes(actions map[string]func(*rapid.T)) {
 	actions["remote data expire"] = func(t *rapid.T) {
-		h.table.TTL = time.Duration(rapid.SampledFrom([]int{0, 2, 5}).Draw(t, "hours")) * time.Hour
-		h.table.LocalTTL = min(h.table.LocalTTL, max(h.table.TTL, time.Minute))
-		h.must(h.w.Reload())
+		hours := rapid.SampledFrom([]int{0, 2, 5}).Draw(t, "hours")
+		h.change(t, func() {
+			h.table.TTL = time.Duration(hours) * time.Hour
+			h.table.LocalTTL = min(h.table.LocalTTL, max(h.table.TTL, time.Minute))
+		})
 	}
 }
 
