@@ -143,14 +143,16 @@ func (h *play) timeActs() []act {
 
 func (h *play) operatorActs() []act {
 	return []act{
-		{kindOperator, "pauses, or lets go on", 1, func() {
-			h.w.SetPaused(!h.w.Paused)
-			h.line(LanePolicy, "the pause file is there: %t", h.w.Paused)
-		}},
+		{kindOperator, "pauses, or lets go on", 1, h.pauseOrGoOn},
 		{kindOperator, "resumes a table", 2, func() { h.resume(h.log().Table) }},
 		{kindOperator, "accepts the clock", 1, func() { h.acceptClock() }},
 		{kindOperator, "reloads", 1, func() { _ = h.reload() }},
 	}
+}
+
+func (h *play) pauseOrGoOn() {
+	h.w.SetPaused(!h.w.Paused)
+	h.line(LanePolicy, "the pause file is there: %t", h.w.Paused)
 }
 
 func (h *play) acceptClock() {
@@ -323,6 +325,9 @@ func (h *play) overlapActs() []act {
 	// What ends the process in the middle is found when the effect around it has ended.
 	acts := []act{
 		{kindOverlap, "with its owner", 2, owner},
+		{kindOverlap, "with a pause", 1, func() {
+			h.brake = choose.Number(h.c, "operations on the audit log before", 1, 8)
+		}},
 		{kindOverlap, "with a scan", 1, arm(func() { _ = h.scan() })},
 		{kindOverlap, "with a run", 1, arm(func() { _ = h.w.Run() })},
 		{kindOverlap, "and is given up", 1, arm(func() { h.w.GiveUp() })},

@@ -128,6 +128,7 @@ type play struct {
 	meet    func()          // what then happens
 	aside   int             // points until the owner comes in between; 0 for never
 	deed    func()          // what it then does
+	brake   int             // operations on the audit log until somebody pauses; 0 for never
 	unknown map[string]bool // facts that are not known now
 	recent  []Point         // of the effect under way
 	effect  engine.Effect   // under way; nil for none
@@ -328,6 +329,11 @@ func (h *play) watch(p Point) Fate {
 	if h.aside > 0 {
 		if h.aside--; h.aside == 0 {
 			h.w.aside(h.deed)
+		}
+	}
+	if h.brake > 0 && announces(p) {
+		if h.brake--; h.brake == 0 {
+			h.w.aside(h.pauseOrGoOn)
 		}
 	}
 	fate := Proceed
@@ -556,7 +562,7 @@ func (h *play) crashed() {
 func (h *play) heal() {
 	h.healing = true
 	h.store, h.storm, h.lag = nil, false, false
-	h.disk, h.inside, h.aside, h.stopIn = 0, 0, 0, ""
+	h.disk, h.inside, h.aside, h.brake, h.stopIn = 0, 0, 0, 0, ""
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
 	h.w.Skew = 0

@@ -45,6 +45,10 @@ func (p Point) Changes() bool {
 	}
 }
 
+// announces reports whether the operation is one on the audit log, by which a deletion is announced
+// or concluded: none that was not announced before has begun by then.
+func announces(p Point) bool { return p.Place == OnDisk && within(p.Name, auditDir) }
+
 // String is the point in words, for messages.
 func (p Point) String() string {
 	s := string(p.Place) + ": " + p.Kind

@@ -66,6 +66,7 @@ type chance struct {
 	meet   func()
 	aside  int // points until the owner comes in between; 0 for never
 	deed   func()
+	brake  int // operations on the audit log until somebody pauses deletions; 0 for never
 }
 
 // logsOf are the logs of a history: two of one table, one of another.
@@ -150,6 +151,11 @@ func (h *chance) watch(p Point) Fate {
 	if h.aside > 0 {
 		if h.aside--; h.aside == 0 {
 			h.w.aside(h.deed)
+		}
+	}
+	if h.brake > 0 && announces(p) {
+		if h.brake--; h.brake == 0 {
+			h.w.aside(func() { h.w.SetPaused(!h.w.Paused) })
 		}
 	}
 	if h.disk == 0 || p.Place == InStore && h.fate != StopBefore && h.fate != StopAfter {
@@ -443,7 +449,10 @@ func (h *chance) overlaps() map[string]func(*rapid.T) {
 		}
 	}
 	return map[string]func(*rapid.T){
-		"with its owner":  owner,
+		"with its owner": owner,
+		"with a pause": func(t *rapid.T) {
+			h.brake = rapid.IntRange(1, 8).Draw(t, "operations on the audit log before")
+		},
 		"with a scan":     arm(scan),
 		"with a run":      arm(run),
 		"and is given up": arm(h.w.GiveUp),
@@ -462,7 +471,7 @@ func (h *chance) overlaps() map[string]func(*rapid.T) {
 
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *chance) heal() {
-	h.store, h.disk, h.inside, h.aside = nil, 0, 0, 0
+	h.store, h.disk, h.inside, h.aside, h.brake = nil, 0, 0, 0, 0
 	h.must(h.w.Return())
 	forbidden := h.w.Config.Delete != tier.LocalDeleteUnlink
 	h.w.Config.Delete = tier.LocalDeleteUnlink

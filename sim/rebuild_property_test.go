@@ -47,7 +47,7 @@ func TestAnyHistoryRebuilt(t *testing.T) {
 
 // rebuilds ends the process, takes its ledger away, and has another made.
 func (h *chance) rebuilds(t *rapid.T) {
-	h.disk, h.store, h.inside, h.aside = 0, nil, 0, 0
+	h.disk, h.store, h.inside, h.aside, h.brake = 0, nil, 0, 0, 0
 	h.hit = Point{}
 	h.must(h.w.Return()) // without its source a rebuild is refused
 	if rapid.Bool().Draw(t, "the process alone") {

@@ -75,7 +75,7 @@ func (h *chance) tieringDoes() map[string]func(*rapid.T) {
 // calm lets disablements end that are under way, so that tiering can be turned on again, and waits
 // until it is.
 func (h *chance) calm() {
-	h.store, h.disk, h.inside, h.aside = nil, 0, 0, 0
+	h.store, h.disk, h.inside, h.aside, h.brake = nil, 0, 0, 0, 0
 	h.must(h.w.Return())
 	h.w.SetPaused(false)
 	h.w.Config.Brake.MaxSegments = 1000

@@ -49,6 +49,7 @@ type rig struct {
 	way          tier.LocalDelete
 	brake        tier.Brake
 	paused       *tier.Reason
+	asked        func()        // when the policies are
 	answer       gate.Decision // of the policies
 	sound        tier.Truth    // what a look at the copies found
 	attempts     byte
@@ -119,7 +120,12 @@ func (r *rig) generation() *Generation {
 }
 
 // Decide makes the rig the policies.
-func (r *rig) Decide(context.Context, *gate.Facts) (gate.Decision, error) { return r.answer, nil }
+func (r *rig) Decide(context.Context, *gate.Facts) (gate.Decision, error) {
+	if r.asked != nil {
+		r.asked()
+	}
+	return r.answer, nil
+}
 
 func (r *rig) must(err error) {
 	r.t.Helper()

@@ -87,7 +87,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	}
 	var dropErr error
 	if planted.Is(planted.RecordAfterDrop) {
-		dropErr = x.dropUnlessGivenUp(ctx, g, src, permit, facts.Target())
+		dropErr = x.drop(ctx, g, src, permit, facts.Target())
 	}
 	seq, err := x.c.Audit.Intend(ctx, announced)
 	if errors.Is(err, ErrRefused) {
@@ -97,7 +97,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	if !planted.Is(planted.RecordAfterDrop) {
-		dropErr = x.dropUnlessGivenUp(ctx, g, src, permit, facts.Target())
+		dropErr = x.drop(ctx, g, src, permit, facts.Target())
 	}
 	outcome := x.ended(context.WithoutCancel(ctx), src, facts.Target(), dropErr)
 	if outcome.Result == tier.OutcomeDeleted {
@@ -125,18 +125,34 @@ func keptBy(seg tier.LocalSegment, outcome tier.Outcome, dropErr error) *engine.
 	return &engine.Kept{Segment: seg, Reasons: []tier.Reason{classify(dropErr, code)}}
 }
 
-// errGivenUp: whoever asked for the deletion waits for it no more.
+// errGivenUp: a deletion was stopped, or whoever asked for it waits for it no more.
 var errGivenUp = errors.New("given up before anything was deleted")
 
-// dropUnlessGivenUp drops the segment. Whoever gave up waiting for this call must not find a
-// segment gone later; but a drop that has begun goes on to its end, because half of one is no
-// better. Nor must whoever reloaded the configuration meanwhile.
-func (x *Executor) dropUnlessGivenUp(ctx context.Context, g *Generation, src Source, p gate.Permit,
-	t gate.Target) error {
+// stopped says why a deletion that has its permit must not begin any more: until it was announced
+// time went by, in which its caller may have gone away, somebody pulled the brake, or another
+// configuration came into force. Whoever did that must not find something gone that was there then.
+func (x *Executor) stopped(ctx context.Context, g *Generation, table string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errGivenUp, err)
 	}
 	if err := x.overtaken(g); err != nil {
+		return err
+	}
+	why := g.Paused()
+	if why == nil {
+		why = x.c.Ledger.Table(table).Paused
+	}
+	if why != nil {
+		return fmt.Errorf("%w: %s", errGivenUp, why.Text)
+	}
+	return nil
+}
+
+// drop drops the segment, unless it was stopped. A drop that has begun goes on to its end, because
+// half of one is no better.
+func (x *Executor) drop(ctx context.Context, g *Generation, src Source, p gate.Permit,
+	t gate.Target) error {
+	if err := x.stopped(ctx, g, t.Log.Table); err != nil {
 		return err
 	}
 	return src.Drop(context.WithoutCancel(ctx), p, t)

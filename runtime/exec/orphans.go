@@ -82,6 +82,9 @@ func (x *Executor) removeOrphan(ctx context.Context, g *Generation, log tier.Log
 	}
 	return x.deleteObjects(ctx, g, facts, v, tier.Deletion{},
 		func(ctx context.Context) error {
+			if err := x.stopped(ctx, g, log.Table); err != nil {
+				return err
+			}
 			return x.c.Store.DeleteObject(ctx, permit, facts.Target())
 		})
 }

@@ -139,8 +139,8 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		}
 		return engine.StaysAll{Kept: *kept}, nil
 	}
-	if err := x.overtaken(g); err != nil {
-		return failure(tier.CodeRetry, "%v", err), nil
+	if err := x.stopped(ctx, g, f.Log.Table); err != nil {
+		return failure(tier.CodeRetry, "%s: %v", f.Log, err), nil
 	}
 	if planted.Is(planted.RemoveBeforeMove) {
 		if err := x.removeEarly(ctx, g, f); err != nil {
@@ -311,9 +311,10 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 	return done, nil
 }
 
-// enter waits for a place in the store, and looks whether somebody has pulled the brake meanwhile.
-// leave gives the place back.
-func (x *Executor) enter(ctx context.Context, g *Generation) (leave func(), err error) {
+// enter waits for a place in the store, and looks whether the removal was stopped meanwhile. leave
+// gives the place back.
+func (x *Executor) enter(ctx context.Context, g *Generation, table string) (leave func(),
+	err error) {
 	leave = func() {}
 	if places := x.c.Removing; places != nil {
 		select {
@@ -323,9 +324,9 @@ func (x *Executor) enter(ctx context.Context, g *Generation) (leave func(), err 
 			return nil, fmt.Errorf("%w: %w", errGivenUp, ctx.Err())
 		}
 	}
-	if why := g.Paused(); why != nil {
+	if err := x.stopped(ctx, g, table); err != nil {
 		leave()
-		return nil, fmt.Errorf("%w: %s", errGivenUp, why.Text)
+		return nil, err
 	}
 	return leave, nil
 }
@@ -376,7 +377,7 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 		d.SHA256 = cp.Content.Files[0].SHA256
 	}
 	return x.deleteObjects(ctx, g, facts, v, d, func(ctx context.Context) error {
-		leave, err := x.enter(ctx, g)
+		leave, err := x.enter(ctx, g, facts.Log.ID.Table)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,105 @@
+package exec
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// pauses are the ways in which somebody stops deletions.
+var pauses = map[string]func(*rig){
+	"by the pause file": func(r *rig) {
+		r.paused = &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
+	},
+	"of its table": func(r *rig) {
+		_, err := r.ledger.Append(context.Background(), tier.TablePaused{Table: "orders",
+			Reason: tier.Reason{Code: tier.CodeBrake, Text: "the brake"}, At: r.now})
+		r.must(err)
+	},
+}
+
+// TestAPauseStopsWhatHasNotBegun: a deletion has its permit, and while it is announced, or while
+// the last policy is asked, somebody pauses deletions. Nothing that was there then goes, and the
+// audit log says that it was kept.
+func TestAPauseStopsWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	for name, pause := range pauses {
+		t.Run("a local segment, "+name, func(t *testing.T) {
+			t.Parallel()
+			r, f := ready(t)
+			r.audit.intend = func() error { pause(r); return nil }
+			r.kept(r.do(f), tier.CodeRetry)
+			if !r.there(fileName(0)) {
+				t.Error("it is gone")
+			}
+			if o := r.audit.outcomes; len(o) != 1 || o[0].Result != tier.OutcomeKept {
+				t.Errorf("concluded as %+v, want kept", o)
+			}
+		})
+		t.Run("a copy, "+name, func(t *testing.T) {
+			t.Parallel()
+			r, f := expiredRig(t)
+			before := len(r.keys.Keys())
+			r.audit.intend = func() error { pause(r); return nil }
+			r.stayed(r.do(f))
+			if n := len(r.keys.Keys()); n != before {
+				t.Errorf("%d objects in the store, want %d", n, before)
+			}
+		})
+		t.Run("what an attempt left, "+name, func(t *testing.T) {
+			t.Parallel()
+			r, f := abandonedRig(t)
+			before := len(r.keys.Keys())
+			r.audit.intend = func() error { pause(r); return nil }
+			want[engine.Failed](r, r.do(f))
+			if n := len(r.keys.Keys()); n != before {
+				t.Errorf("%d objects in the store, want %d", n, before)
+			}
+		})
+		t.Run("an expiry, "+name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.roll(2)
+			r.opened()
+			pos := r.copied(0)
+			r.now += tier.Time(2 * time.Hour)
+			r.asked = func() { pause(r) }
+			f := engine.Expire{ID: 5, Log: orders, Source: "wal", Segments: []engine.RemoteCandidate{{
+				Remote: tier.Remote{Range: tier.Range{Base: 0, Next: 10}, Position: pos, Epoch: 1}}}}
+			want[engine.Failed](r, r.do(f))
+			if s, _ := r.ledger.Log(orders); s.LogStart != 0 {
+				t.Errorf("the log begins at %d, want 0", s.LogStart)
+			}
+			r.paused, r.asked = nil, nil
+			_, err := r.ledger.Append(context.Background(), tier.TableResumed{Table: "orders", At: r.now})
+			r.must(err)
+			if m := want[engine.Moved](r, r.do(f)); m.Start != 10 {
+				t.Errorf("without the pause: moved to %d, want 10", m.Start)
+			}
+		})
+	}
+}
+
+// abandonedRig has an attempt that was abandoned, and whose object is in the store.
+func abandonedRig(t *testing.T) (*rig, engine.Clear) {
+	t.Helper()
+	r := newRig(t)
+	r.roll(2)
+	r.opened()
+	r.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if op.Kind == fault.OpUpload {
+			return fault.Effect{Err: errOut, Applied: true}
+		}
+		return fault.Effect{}
+	})
+	a := want[engine.Failed](r, r.do(r.copyEffect(0))).Attempt
+	r.bucket.SetHook(nil)
+	_, err := r.ledger.Append(context.Background(), tier.CopyAbandoned{Log: orders,
+		Position: a.Position, Cause: "a test", At: r.now})
+	r.must(err)
+	return r, engine.Clear{ID: 6, Log: orders, Position: a.Position}
+}
