@@ -71,12 +71,6 @@ func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 // only ever where looking begins.
 func (s *Store) Objects(ctx context.Context, fn func(tier.StoredObject) error) error {
 	dir := s.keys.ledger + "/logs/"
-	options := []thanos.IterOption{thanos.WithRecursiveIter()}
-	for _, o := range s.bucket.SupportedIterOptions() {
-		if o == thanos.UpdatedAt {
-			options = append(options, thanos.WithUpdatedAt())
-		}
-	}
 	err := s.bucket.IterWithAttributes(ctx, dir, func(a thanos.IterObjectAttributes) error {
 		k, err := s.keys.Parse(a.Name)
 		if err != nil || strings.HasSuffix(a.Name, "/") {
@@ -88,15 +82,58 @@ func (s *Store) Objects(ctx context.Context, fn func(tier.StoredObject) error) e
 		if !o.Entry && !o.Checkpoint && k.Kind != KeyFile {
 			return nil
 		}
-		if at, ok := a.LastModified(); ok {
-			o.Modified = tier.TimeOf(at)
-		} else if attributes, err := s.bucket.Attributes(ctx, a.Name); err == nil {
-			o.Modified = tier.TimeOf(attributes.LastModified)
-		}
+		o.Modified = s.modified(ctx, a)
 		return fn(o)
-	}, options...)
+	}, s.dated(thanos.WithRecursiveIter())...)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", dir, err)
 	}
 	return nil
+}
+
+// dated adds that a listing is to tell when objects were modified, where the store can.
+func (s *Store) dated(options ...thanos.IterOption) []thanos.IterOption {
+	for _, o := range s.bucket.SupportedIterOptions() {
+		if o == thanos.UpdatedAt {
+			options = append(options, thanos.WithUpdatedAt())
+		}
+	}
+	return options
+}
+
+// modified is when a listed object was, by the store's clock; 0 where that cannot be told.
+func (s *Store) modified(ctx context.Context, a thanos.IterObjectAttributes) tier.Time {
+	if at, ok := a.LastModified(); ok {
+		return tier.TimeOf(at)
+	}
+	if attributes, err := s.bucket.Attributes(ctx, a.Name); err == nil {
+		return tier.TimeOf(attributes.LastModified)
+	}
+	return 0
+}
+
+// ForgetProbes deletes the objects of probes that were modified before the time, and says how many:
+// a process that ends in the middle of a probe leaves its object behind, and only a listing finds
+// it. They have nothing of a log, and no policy is asked about them.
+func (s *Store) ForgetProbes(ctx context.Context, before tier.Time) (removed int64, err error) {
+	dir := s.keys.ledger + "/probe/"
+	var old []string
+	err = s.bucket.IterWithAttributes(ctx, dir, func(a thanos.IterObjectAttributes) error {
+		if k, err := s.keys.Parse(a.Name); err == nil && k.Kind == KeyProbe {
+			if at := s.modified(ctx, a); at > 0 && at < before {
+				old = append(old, a.Name)
+			}
+		}
+		return nil
+	}, s.dated()...)
+	if err != nil {
+		return 0, s.failed(ctx, "list", dir, err)
+	}
+	for _, key := range old {
+		if err := s.remove(ctx, key); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
 }

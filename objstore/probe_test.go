@@ -83,3 +83,30 @@ func TestProbeCleansUpAfterItsContext(t *testing.T) {
 		t.Errorf("left behind %v", keys)
 	}
 }
+
+// TestForgetProbes: only objects of probes, and only old ones.
+func TestForgetProbes(t *testing.T) {
+	t.Parallel()
+	const modified = tier.Time(1700000000000000000)
+	b := newBench(t)
+	for _, key := range []string{"/probe/n1", "/probe/n2", "/probe/no nonce", "/probe/n3/deeper",
+		"/owner.json"} {
+		b.mem.Put(ledger+key, []byte("x"))
+	}
+	if n, err := b.ForgetProbes(t.Context(), modified); n != 0 || err != nil {
+		t.Errorf("young ones: %d removed, %v", n, err)
+	}
+	if n, err := b.ForgetProbes(t.Context(), modified+1); n != 2 || err != nil {
+		t.Errorf("old ones: %d removed, %v; want 2", n, err)
+	}
+	if keys := b.mem.Keys(); len(keys) != 3 {
+		t.Errorf("left: %v", keys)
+	}
+	for _, kind := range []fault.OpKind{fault.OpIter, fault.OpDelete} {
+		b.mem.Put(ledger+"/probe/n1", []byte("x"))
+		b.faults.SetHook(fault.On(kind, fault.Effect{Err: fault.ErrDenied}))
+		if _, err := b.ForgetProbes(t.Context(), modified+1); err == nil {
+			t.Errorf("%s is denied: no error", kind)
+		}
+	}
+}

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/audit"
 	"github.com/tierd/tierd/runtime/tier"
@@ -35,6 +37,7 @@ func (o *Oracle) Quiet() {
 		o.current(l, known, ledger.table(l.id.Table))
 		o.readable(l)
 	}
+	o.probes(store)
 	if at := o.w.process.engine.RetryAt(); at != 0 {
 		o.violate(NoLivelock, "nothing fails any more, and something is to be tried again at %s", at)
 	}
@@ -128,6 +131,21 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 	}
 	if why != "" {
 		o.violate(Settled, "%s: %s", l.id, why)
+	}
+}
+
+// probes (L3): no object of a probe outlives its time.
+func (o *Oracle) probes(store *storeTruth) {
+	age := 2 * o.w.Config.OrphanAge // the sweep that finds it comes once in that time
+	for _, x := range store.others {
+		if x.Kind != objstore.KeyProbe || age == 0 {
+			continue
+		}
+		a, err := o.w.Objects.Attributes(context.Background(), x.key)
+		must(err)
+		if o.w.Now.Sub(tier.TimeOf(a.LastModified)) > age {
+			o.violate(Settled, "%s is of %s, and still there", x.key, a.LastModified)
+		}
 	}
 }
 

@@ -112,6 +112,15 @@ func TestTheOracleSees(t *testing.T) {
 			r.oracle.Quiet()
 		}},
 		"something is left in the trash": {Settled, func(r *rig) { r.trash(0); r.oracle.Quiet() }},
+		"a probe left its object": {Settled, func(r *rig) {
+			keys, err := objstore.NewKeys(r.w.Ledger().ID())
+			r.do(err)
+			key, err := keys.Probe("left")
+			r.do(err)
+			r.w.Objects.Put(key, []byte("x"))
+			r.w.Advance(49 * time.Hour)
+			r.oracle.Quiet()
+		}},
 		"the manifest lacks what is copied": {Settled, func(r *rig) {
 			r.w.Objects.Remove(r.entry())
 			r.oracle.Quiet()

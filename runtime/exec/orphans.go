@@ -139,8 +139,9 @@ func (f *found) old(g *Generation, o *tier.StoredObject) tier.Truth {
 	return tier.TruthOf(o.Modified > 0 && f.now-o.Modified > g.OrphanAge && !f.young)
 }
 
-// sweep removes what nothing names. Before, it looks again how deletions ended that a crash
-// interrupted. Durable sub-steps for each: audit record, DELETE, audit outcome.
+// sweep removes what nothing names, and what probes left behind. Before, it looks again how
+// deletions ended that a crash interrupted. Durable sub-steps for each: audit record, DELETE, audit
+// outcome; of a probe's object the DELETE alone.
 func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 	if err := x.resolveAllLeft(ctx); err != nil {
 		return nil, err
@@ -157,6 +158,12 @@ func (x *Executor) sweep(ctx context.Context) (engine.Result, error) {
 	if done.Stale != nil {
 		done.Kept = int64(len(found.orphans))
 		return done, nil
+	}
+	if g.Paused() == nil {
+		n, err := x.c.Store.ForgetProbes(ctx, found.now-g.OrphanAge)
+		if done.Objects += n; err != nil {
+			return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
+		}
 	}
 	var manifests knowledge
 	for i := range found.orphans {

@@ -66,3 +66,29 @@ func TestALogThatTheLedgerNeverOpened(t *testing.T) {
 		t.Error("the object is gone")
 	}
 }
+
+// TestWhatAProbeLeftIsCollected: a process that ends in the middle of a probe leaves its object,
+// and nothing but its key tells what it is. It goes by age, as orphans do, and not while paused.
+func TestWhatAProbeLeftIsCollected(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.opened()
+	keys, err := objstore.NewKeys(r.ledger.ID())
+	r.must(err)
+	left, err := keys.Probe("left")
+	r.must(err)
+	r.keys.Put(left, []byte("tierd probes"))
+	sweeps := func(when string, removed int64) {
+		t.Helper()
+		s := want[engine.Swept](r, r.do(engine.Sweep{ID: 1}))
+		if _, there := r.keys.Object(left); s.Objects != removed || there != (removed == 0) {
+			t.Fatalf("%s: removed %d, there: %t; want %d removed", when, s.Objects, there, removed)
+		}
+	}
+	sweeps("while it may be in use", 0)
+	r.now++
+	r.paused = &tier.Reason{Code: tier.CodePaused, Text: "paused"}
+	sweeps("while paused", 0)
+	r.paused = nil
+	sweeps("when it is old", 1)
+}

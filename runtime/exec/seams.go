@@ -121,6 +121,8 @@ type Store interface {
 	Size(ctx context.Context, key string) (int64, error)
 	// Objects lists all objects of logs under the ledger's id.
 	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
+	// ForgetProbes deletes what probes of before the time left behind, and says how many objects.
+	ForgetProbes(ctx context.Context, before tier.Time) (removed int64, err error)
 	// PutCheckpoint writes the manifest checkpoint of the block at the level.
 	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
 		facts []tier.Fact) error
