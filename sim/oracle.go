@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -64,15 +66,14 @@ type Oracle struct {
 
 	w          *World
 	logs       []*logRecord // ascending by id
-	lostKeys   []string
+	lostKeys   []objstore.Key
 	floor      map[tier.LogID]tier.Offset    // the highest copied offset that was durable
 	starts     map[tier.LogID]tier.Offset    // the log start that was seen last
 	fresh      map[tier.LogID]tier.TierEpoch // for started
 	epochs     map[tier.LogID]tier.TierEpoch // for monotone
 	clipped    map[tier.LogID]tier.Position  // likewise: one past the last clip that was seen
 	strays     []string
-	left       map[tier.LogID]tier.Offset   // the highest log start that was seen
-	disabled   map[tier.LogID]tier.RangeSet // whose copies went with their table's tiering
+	away       map[tier.LogID]tier.RangeSet // what may be in neither tier
 	onRecord   map[tier.AttemptID]bool      // attempts that ever were
 	served     map[tier.AttemptID]bool      // whose copies were ever part of their log
 	objections map[uint64]string            // to the deletion of a file, by inode, when it was taken
@@ -129,13 +130,13 @@ type deletion struct {
 	at       tier.Time
 	forgiven bool // the brake's window need not have it any more
 	untiered bool // its table did not tier then
+	renewed  bool // its owner wrote it again since
 }
 
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
-		left:     map[tier.LogID]tier.Offset{},
-		disabled: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
+		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
 		objections: map[uint64]string{},
 		fence:      fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
@@ -193,7 +194,11 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 		}
 		l.segments = append(l.segments, s)
 	}
-	if _, records := baseOf(name); records && s.removed {
+	_, records := baseOf(name)
+	if records {
+		o.rewritten(id, s)
+	}
+	if records && s.removed {
 		s.removed = false
 		for i := range s.files {
 			s.files[i].gone = true // but for what is written now
@@ -246,7 +251,27 @@ func (o *Oracle) oldestRemoved(id tier.LogID) (base tier.Offset, ok bool) {
 	return 0, false
 }
 
-func (o *Oracle) lost(key string) { o.changed = true; o.lostKeys = append(o.lostKeys, key) }
+// lost notes that the store lost an object by itself.
+func (o *Oracle) lost(key string) {
+	o.changed = true
+	keys, err := objstore.NewKeys(strings.SplitN(key, "/", 2)[0])
+	must(err)
+	k, err := keys.Parse(key)
+	must(err)
+	o.lostKeys = append(o.lostKeys, k)
+}
+
+// rewritten notes that the segment is on disk again, if it was away.
+func (o *Oracle) rewritten(id tier.LogID, s *segmentRecord) {
+	if s.closed {
+		o.comeBack(id, s.Range)
+	}
+	for i := range o.deletions {
+		if d := &o.deletions[i]; d.log == id && d.base == s.Base {
+			d.renewed = true
+		}
+	}
+}
 
 // resumed notes that an operator let a table go on with a new window, if that is durable: whatever
 // the process was told became of its record.

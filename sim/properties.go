@@ -216,7 +216,8 @@ func (o *Oracle) limits(t tier.Table) tier.Table {
 
 // over says in words of its own what the built-in policy says in Rego: a copied local segment may
 // go once it is strictly older than the local TTL, or beyond the newest N, or while what is left
-// without it still fills the limit of bytes. A content is as old as its first writing.
+// without it still fills the limit of bytes. A content that the log has a copy of is as old as its
+// first writing; of any other only the file tells.
 func (o *Oracle) over(t tier.Table, f fileName, files []file) bool {
 	records := liveRecords(files)
 	i := slices.IndexFunc(records, func(x file) bool { return x.base == f.base })
@@ -239,7 +240,27 @@ func (o *Oracle) over(t tier.Table, f fileName, files []file) bool {
 		return true
 	}
 	v := o.knows(records[i].fileName, records[i].data)
-	return t.LocalTTL > 0 && v != nil && o.w.Now.Sub(v.at) > t.LocalTTL
+	if t.LocalTTL <= 0 || v == nil {
+		return false
+	}
+	at := v.at
+	if o.w.Config.Layout != tier.LayoutKafka && !o.hasCopy(records[i]) {
+		at = max(at, records[i].stat.ModTime)
+	}
+	return o.w.Now.Sub(at) > t.LocalTTL
+}
+
+// hasCopy reports whether the log has a copy of just this content.
+func (o *Oracle) hasCopy(x file) bool {
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		return false
+	}
+	l, sum := ledger.log(x.log), tier.SHA256(sha256.Sum256(x.data))
+	return l != nil && slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
+		return f.Add != nil && f.Add.Content.Range.Base == x.base &&
+			f.Add.Content.Files[0].SHA256 == sum
+	})
 }
 
 // announced (S4): the audit log durably says that this very file is about to go. At the first step
@@ -271,7 +292,8 @@ func (o *Oracle) proved(f fileName, files []file, at string) {
 	}
 	why := ""
 	decided := slices.ContainsFunc(o.deletions, func(d deletion) bool {
-		return d.untiered && d.log == f.log && d.base == f.base
+		same := d.inode == files[i].stat.Inode || !f.records
+		return d.untiered && d.log == f.log && d.base == f.base && same
 	})
 	if o.knows(f, files[i].data) == nil {
 		why = "nobody ever wrote it like that"
@@ -498,11 +520,8 @@ func (o *Oracle) unsound(id tier.LogID, c *tier.Copy, d tier.FileDigest, store *
 // owner wrote last are on disk or in the store, always, and after every crash.
 func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 	for _, s := range l.segments {
-		if s.removed || s.closed && s.Next <= o.left[l.id] {
-			continue // it left the log by its owner's hand, or by a move that started has judged
-		}
-		if s.closed && o.disabled[l.id].Covers(s.Range) {
-			continue // the user said so
+		if s.removed || o.wentAway(l.id, s) {
+			continue // by its owner's hand, or as it should
 		}
 		for _, f := range s.files {
 			if f.gone {
@@ -516,7 +535,7 @@ func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 					bytes.Equal(x.data, data)
 			})
 			gone := o.wentUntiered(l.id, s.Base)
-			if local || gone || o.lostSome(l.id) {
+			if local || gone || o.lostSegment(l.id, s.Base) {
 				continue
 			}
 			if missing := store.proves(name, data); missing != "" {
@@ -525,20 +544,6 @@ func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 			}
 		}
 	}
-}
-
-// wentUntiered reports whether the segment was deleted while its table did not tier.
-func (o *Oracle) wentUntiered(id tier.LogID, base tier.Offset) bool {
-	return slices.ContainsFunc(o.deletions, func(d deletion) bool {
-		return d.untiered && d.log == id && d.base == base
-	})
-}
-
-// lostSome reports whether the store lost some object of the log by itself.
-func (o *Oracle) lostSome(id tier.LogID) bool {
-	return slices.ContainsFunc(o.lostKeys, func(key string) bool {
-		return strings.Contains(key, "/"+id.String()+"/")
-	})
 }
 
 // begun (S6): a log is opened where its first segment begins.
@@ -554,8 +559,8 @@ func (o *Oracle) begun(l *logRecord, files []file, ledger *ledgerLog) {
 }
 
 // noGap (S6): every offset from the log's beginning to the end of its last closed segment is on
-// disk, in the store, or in a recorded hole. What its owner removed and tierd has not noticed yet
-// is excused until due.
+// disk, in the store, or in a recorded hole. What its owner removed, or what went away as it
+// should, and tierd has not noticed yet is excused until due.
 func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) {
 	if ledger == nil {
 		return
@@ -573,9 +578,9 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 		last = records[n-1].base // nothing tells what is missing above it
 	}
 	for _, s := range l.segments {
-		excused := (s.removed || o.wentUntiered(l.id, s.Base)) && (!due || s.Base >= last)
-		excused = excused || s.closed && o.disabled[l.id].Covers(s.Range) // as the user wanted
-		inside := s.Base >= ledger.state.Start && s.Next > max(ledger.state.LogStart, o.left[l.id])
+		went := s.removed || o.wentUntiered(l.id, s.Base) || o.wentAway(l.id, s)
+		excused := went && (!due || s.Base >= last)
+		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
 		if s.closed && inside && !excused && !covered.Covers(s.Range) {
 			why = "offsets of " + s.Range.String() + " are in neither tier, and in no hole"
 		}

@@ -29,8 +29,11 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	id := l.state.Log
 	before, seen := o.starts[id]
 	o.starts[id] = l.state.LogStart
-	o.left[id] = max(o.left[id], l.state.LogStart)
+	if l.state.Fresh > o.fresh[id] {
+		o.renew(id)
+	}
 	if seen && l.state.LogStart > before {
+		o.goAway(id, tier.Range{Base: before, Next: l.state.LogStart})
 		o.departsRemotely(l, t, before)
 	}
 	if !seen || l.state.LogStart <= before || leaves(t) || l.state.Fresh > o.fresh[id] {
@@ -117,9 +120,7 @@ func (o *Oracle) removes(key string) {
 			o.violate(StartFirst, "%s is removed, and its copy is still part of the log", key)
 		}
 		o.afterGrace(key, l, f.Add, t, store)
-		if leaves(t) {
-			o.disabled[k.Log] = o.disabled[k.Log].Add(f.Add.Content.Range)
-		}
+		o.removedCopy(l, &f, t)
 	}
 }
 
