@@ -14,6 +14,18 @@ type fence struct {
 	known  map[tier.AttemptID]bool   // copies that were on record then
 }
 
+// begin takes what a ledger holds that is not one's own doing.
+func (f *fence) begin(ledger *ledgerTruth) {
+	f.epochs = map[string]tier.TierEpoch{}
+	for i := range ledger.logs {
+		for _, fact := range ledger.logs[i].facts {
+			if fact.Add != nil {
+				f.known[fact.Add.Attempt] = true
+			}
+		}
+	}
+}
+
 // fences (S8): what is recorded as a copy is of the tier epoch that its table is in; an attempt
 // that ends after its epoch did counts nowhere. Between two looks a table may have gone on to its
 // next epoch, but only after the record.

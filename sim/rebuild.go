@@ -223,8 +223,12 @@ func (l *ledgerLog) copied() tier.RangeSet {
 }
 
 // forget lets a new ledger begin: what the oracle held the old one to counts no more, but for what
-// became of data.
+// became of data. A rebuilt one has every copy that the store has, also those whose process ended
+// before it could record them, and is in an epoch of its own.
 func (o *Oracle) forget() {
+	if now, err := o.w.ledgerNow(); err == nil {
+		o.fence.begin(now)
+	}
 	o.floor, o.starts = map[tier.LogID]tier.Offset{}, map[tier.LogID]tier.Offset{}
 	o.fresh, o.epochs = map[tier.LogID]tier.TierEpoch{}, map[tier.LogID]tier.TierEpoch{}
 	for i := range o.deletions {
