@@ -139,7 +139,7 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) opa
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=3s
-	$(MAKE) histories HISTORIES=500 RAPID=-rapid.seed=1 # the same each time; by hand, others
+	$(MAKE) histories HISTORIES=1000 RAPID=-rapid.seed=1 # the same each time; by hand, others
 	$(MAKE) crash
 	$(MAKE) planted
 	$(MAKE) sim
