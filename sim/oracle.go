@@ -275,9 +275,9 @@ func (o *Oracle) rewritten(id tier.LogID, s *segmentRecord) {
 
 // resumed notes that an operator let a table go on with a new window, if that is durable: whatever
 // the process was told became of its record.
-func (o *Oracle) resumed(table string) {
+func (o *Oracle) resumed(table string, at tier.Time) {
 	ledger, err := o.w.ledgerNow()
-	if err != nil || ledger.table(table).Window != (tier.BrakeWindow{Since: o.w.Now}) {
+	if err != nil || ledger.table(table).Window != (tier.BrakeWindow{Since: at}) {
 		return
 	}
 	for i := range o.deletions {
@@ -285,6 +285,18 @@ func (o *Oracle) resumed(table string) {
 			o.deletions[i].forgiven = true
 		}
 	}
+}
+
+// crashed notes what a crash undid: a deletion whose file is in its place again never happened, and
+// what becomes of the file from here on is another matter.
+func (o *Oracle) crashed() {
+	back := map[uint64]bool{}
+	for _, l := range o.logs {
+		for _, x := range o.w.files(l.id) {
+			back[x.stat.Inode] = back[x.stat.Inode] || x.place != dead
+		}
+	}
+	o.deletions = slices.DeleteFunc(o.deletions, func(d deletion) bool { return back[d.inode] })
 }
 
 // tick notes the time. A clock that goes back begins new windows.

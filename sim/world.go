@@ -357,16 +357,16 @@ func (w *World) pause() *tier.Reason {
 
 // Resume plays "tierd resume".
 func (w *World) Resume(table string) error {
-	refused := error(nil)
+	refused, at := error(nil), w.Now
 	err := w.act(func() error {
 		_, err := w.process.ledger.Append(context.Background(),
-			tier.TableResumed{Table: table, At: w.Now})
+			tier.TableResumed{Table: table, At: at})
 		if errors.Is(err, tier.ErrRefused) {
 			refused = err
 			return nil
 		}
 		if w.oracle != nil {
-			w.oracle.resumed(table)
+			w.oracle.resumed(table, at)
 		}
 		if err != nil {
 			return err
@@ -529,6 +529,9 @@ func (w *World) Perform(i int) error {
 // says (see vfs.Mem.Crash); the store keeps what reached it.
 func (w *World) Crash(choose func(label string, n int) int) {
 	w.Disk = w.Disk.Crash(choose)
+	if w.oracle != nil {
+		w.oracle.crashed()
+	}
 	w.ended()
 }
 
