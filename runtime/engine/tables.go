@@ -141,8 +141,9 @@ func (e *Engine) changeFinished(t *tableIndex, f ChangeTier, res Result) {
 		t.draining = false
 		t.failures, t.retryAt = 0, 0
 		for _, l := range t.logs {
-			// What was seen before the change decides nothing after it.
-			l.stale = f.State == tier.Disabling && f.Policy == tier.PolicyDelete
+			// What was seen before the change decides nothing after it; and that one disablement is over
+			// is no look at the source.
+			l.stale = l.stale || f.State == tier.Disabling && f.Policy == tier.PolicyDelete
 			l.kept, l.remoteKept = nil, nil
 		}
 	case Failed:
