@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -127,31 +128,43 @@ func (l *logIndex) oldestRemote() int {
 }
 
 // remoteDue is the earliest time at which some limit lets the i-th remote segment go, and with it
-// those of the same base, which replaced it: a start that moves over one moves over all of them.
-// bytes are what the log has from it on; never is when no limit lets them go.
+// those that overlap it, as others of its base or of another replica's bases do: a start that moves
+// over one moves over what it has of all of them. bytes are what the log has from it on; never is
+// when no limit lets them go.
 func (e *Engine) remoteDue(l *logIndex, t *tableIndex, i int, bytes int64) tier.Time {
-	if l.replaces(t, l.remote[i].Base) {
-		return never
+	at, all := e.copyDue(t, &l.remote[i], bytes), l.remote[i].Range
+	for i++; i < len(l.remote) && l.remote[i].Base < all.Next; i++ {
+		if r := &l.remote[i]; l.counts(r) {
+			at, all.Next = max(at, e.copyDue(t, r, bytes)), max(all.Next, r.Next)
+		}
 	}
-	at := e.copyDue(t, &l.remote[i], bytes)
-	for i++; i < len(l.remote) && l.remote[i].Base == l.remote[i-1].Base; i++ {
-		at = max(at, e.copyDue(t, &l.remote[i], bytes))
+	if l.replaces(t, all) {
+		return never
 	}
 	return at
 }
 
-// replaces reports whether a local segment of that base is about to be copied in the place of what
-// the log has there: what leaves the log then would take the new copy with it.
-func (l *logIndex) replaces(t *tableIndex, base tier.Offset) bool {
+// replaces reports whether a local segment that begins within the range is about to be copied in
+// the place of what the log has there: what leaves the log then would take the new copy with it.
+func (l *logIndex) replaces(t *tableIndex, r tier.Range) bool {
 	if l.block != nil || t.state.State != tier.Enabled || l.state.Epoch != t.state.Epoch {
 		return false
 	}
-	if slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool { return a.Range.Base == base }) {
+	if slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
+		return r.Contains(a.Range.Base)
+	}) {
 		return true
 	}
-	i := l.at(base)
-	return i >= 0 && (l.states[i] == copying ||
-		l.local[i].Closed() && (l.states[i] == uncopied || l.states[i] == changed))
+	i, _ := slices.BinarySearchFunc(l.local, r.Base, func(s tier.LocalSegment, b tier.Offset) int {
+		return cmp.Compare(s.Base, b)
+	})
+	for ; i < len(l.local) && l.local[i].Base < r.Next; i++ {
+		if st := l.states[i]; st == copying ||
+			l.local[i].Closed() && (st == uncopied || st == changed) {
+			return true
+		}
+	}
+	return false
 }
 
 // copyDue is when some limit lets the one copy go. It mirrors the built-in policy, which decides.
@@ -203,28 +216,37 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 		return
 	}
 	l.expiring, t.deleting = true, true
-	l.expireEnd = f.Segments[len(f.Segments)-1].Next
+	l.expireEnd = reach(f.Segments)
 	e.deletes++
 	f.ID = e.id()
 	e.emit(f)
 	e.evaluate(l)
 }
 
-// together leaves out the last candidates where another copy of their base is none: either all of
+// together leaves out the last candidates where a copy that overlaps them is none: either all of
 // them leave the log or none.
 func (l *logIndex) together(list []RemoteCandidate) []RemoteCandidate {
 	if len(list) == 0 {
 		return list
 	}
-	end := list[len(list)-1].Remote
-	i, _ := slices.BinarySearchFunc(l.remote, end, compareRemote)
-	if i+1 == len(l.remote) || l.remote[i+1].Base != end.Base {
+	i, _ := slices.BinarySearchFunc(l.remote, list[len(list)-1].Remote, compareRemote)
+	for i++; i < len(l.remote) && !l.counts(&l.remote[i]); i++ {
+	}
+	if i == len(l.remote) {
 		return list
 	}
-	for len(list) > 0 && list[len(list)-1].Base == end.Base {
-		list = list[:len(list)-1]
+	for stays := l.remote[i].Base; len(list) > 0 && reach(list) > stays; {
+		stays, list = list[len(list)-1].Base, list[:len(list)-1]
 	}
 	return list
+}
+
+// reach is where the copies end that reach furthest.
+func reach(list []RemoteCandidate) (end tier.Offset) {
+	for i := range list {
+		end = max(end, list[i].Next)
+	}
+	return end
 }
 
 // considerRemove proposes the removal of copies that are no longer part of the log, when the grace

@@ -183,13 +183,16 @@ type passedOver struct {
 	window tier.BrakeWindow
 }
 
-// before takes back the copies of the same base as one that stays: a start that moves over them
-// would move over it too. first is the position of the first one that stays.
+// before takes back the copies that overlap one that stays, of its base or another: a start that
+// moves over them would move over it too. first is the position of the first one that stays.
 func before(passed []passedOver, stays engine.RemoteCandidate) (left []passedOver,
 	first tier.Position) {
 	first = stays.Position
-	for n := len(passed); n > 0 && passed[n-1].Base == stays.Base; n-- {
-		first, passed = passed[n-1].Position, passed[:n-1]
+	for base := stays.Base; slices.ContainsFunc(passed, func(p passedOver) bool {
+		return p.Next > base
+	}); {
+		last := passed[len(passed)-1]
+		first, base, passed = last.Position, last.Base, passed[:len(passed)-1]
 	}
 	return passed, first
 }

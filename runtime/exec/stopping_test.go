@@ -103,3 +103,35 @@ func abandonedRig(t *testing.T) (*rig, engine.Clear) {
 	r.must(err)
 	return r, engine.Clear{ID: 6, Log: orders, Position: a.Position}
 }
+
+// TestBefore: what overlaps a copy that stays stays too, and what overlaps that; the rest may go.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+	passed := func(ends ...tier.Offset) (out []passedOver) {
+		for i := 0; i < len(ends); i += 2 {
+			out = append(out, passedOver{Remote: tier.Remote{Position: tier.Position(i / 2),
+				Range: tier.Range{Base: ends[i], Next: ends[i+1]}}})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		passed []passedOver
+		stays  tier.Offset
+		left   int
+		first  tier.Position
+	}{
+		"side by side":      {passed(0, 10, 10, 20), 20, 2, 9},
+		"of the same base":  {passed(0, 10, 10, 20), 10, 1, 1},
+		"one reaches over":  {passed(0, 10, 10, 30), 20, 1, 1},
+		"one behind one":    {passed(0, 10, 10, 40, 20, 30), 30, 1, 1},
+		"one leads to more": {passed(0, 15, 10, 30), 20, 0, 0},
+	} {
+		stays := engine.RemoteCandidate{Remote: tier.Remote{Position: 9,
+			Range: tier.Range{Base: c.stays, Next: c.stays + 10}}}
+		left, first := before(c.passed, stays)
+		if len(left) != c.left || first != c.first {
+			t.Errorf("%s: %d may go, the first that stays is %d; want %d and %d", name, len(left), first,
+				c.left, c.first)
+		}
+	}
+}
