@@ -597,7 +597,9 @@ func (h *play) heal() {
 		h.judge()
 		h.alive(h.w.Elapse(time.Minute))
 		if refused {
-			refused = h.reload() != nil // a disablement was in progress
+			// A disablement was in progress, and by a clock that went back its grace may be long.
+			h.alive(h.w.Elapse(24 * time.Hour))
+			refused = h.reload() != nil
 		} else if !waited && (h.broker == nil || round >= settleRounds) {
 			waited = true
 			h.o.Current()

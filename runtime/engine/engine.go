@@ -100,7 +100,7 @@ func New() *Engine {
 // caller's; each must be answered by a Finished with its id. A clock that goes back changes only
 // what is due.
 func (e *Engine) Step(now tier.Time, ev Event) []Effect {
-	e.now = now
+	e.setClock(now)
 	switch ev := ev.(type) {
 	case Restored:
 		e.restore(ev)
@@ -167,6 +167,27 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 	out := e.out
 	e.out = nil
 	return out
+}
+
+// setClock takes over the time. Where it went back by more than what anything that failed waits,
+// that must not wait for so much longer. A smaller step stretches a wait by less than twice.
+func (e *Engine) setClock(now tier.Time) {
+	back := e.now-now > e.settings.Backoff.Max
+	if e.now = now; !back {
+		return
+	}
+	latest := now + e.settings.Backoff.Max
+	for _, l := range e.order {
+		t := e.table(l.id.Table)
+		t.retryAt = min(t.retryAt, latest)
+		if l.failures > 0 && l.retryAt > latest {
+			l.retryAt = latest
+			if l.due != never {
+				l.wake(latest)
+				e.due.fix(l)
+			}
+		}
+	}
 }
 
 // Idle reports whether nothing is under way and nothing can be started now: all that is left waits

@@ -668,3 +668,94 @@ func TestAVanishedSegmentIsForgotten(t *testing.T) {
 		t.Fatalf("hole %s, want %s", f.Range, seg(0).Range)
 	}
 }
+
+// TestABackoffDoesNotGrowByTheClock: a clock that goes back by a day leaves the time of the next
+// try a day away. What failed waits for no longer than it ever does.
+func TestABackoffDoesNotGrowByTheClock(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeStoreError}}})
+	r.now -= 24 * hour
+	r.step(Tick{})
+	r.none()
+	r.now += settings().Backoff.Max
+	r.step(Tick{})
+	r.copied(0, 10)
+	r.none()
+}
+
+// overlapping is a log with copies of [0, 30) and, when that was shorter again, of [20, 30), an
+// hour younger.
+func overlapping(t *testing.T) *rig {
+	t.Helper()
+	r := start(t, settings(func(s *Settings, tab *tier.Table) {
+		tab.TTL, tab.LocalTTL = 2*time.Hour, 0
+	}))
+	copies := []tier.Remote{
+		{Range: tier.Range{Base: 0, Next: 30}, Position: 0, Epoch: 1, Bytes: 100, ModTime: epochStart},
+		{Range: tier.Range{Base: 20, Next: 30}, Position: 1, Epoch: 1, Bytes: 100,
+			ModTime: epochStart + hour},
+	}
+	for i := range copies {
+		copies[i].Last = tier.NoLeaderEpoch
+	}
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 30, Next: 2}, Copies: copies})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+	r.seen(tail(30))
+	return r
+}
+
+// TestOverlappingCopiesExpireTogether: a start that moves over the older one would take the younger
+// one, which lies beneath it, out of the log before its time.
+func TestOverlappingCopiesExpireTogether(t *testing.T) {
+	t.Parallel()
+	r := overlapping(t)
+	r.none()
+	r.after(2*time.Hour + 1)
+	r.none()
+	r.after(time.Hour)
+	if f := take[Expire](r); len(f.Segments) != 2 {
+		t.Fatalf("expires %+v, want both", f.Segments)
+	}
+	l := overlapping(t).e.logs[orders]
+	first := []RemoteCandidate{{Remote: l.remote[0]}}
+	if got := l.together(first); len(got) != 0 {
+		t.Errorf("%+v would leave alone", got)
+	}
+	if got := l.together(append(first, RemoteCandidate{Remote: l.remote[1]})); len(got) != 2 {
+		t.Errorf("of both only %+v would leave", got)
+	}
+}
+
+// TestAnEndedDisablementIsNoLookAtTheSource: what was denied is still to leave the log when its
+// table is DISABLED; without a look since the start it is not known where the log begins.
+func TestAnEndedDisablementIsNoLookAtTheSource(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, tab *tier.Table) {
+		tab.Tiering, tab.DisablePolicy, s.Removers = false, tier.PolicyDelete, 1
+	}))
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 10, Next: 2,
+		Moves: []tier.StartMove{{At: epochStart, Cause: tier.MoveDisabled}}},
+		Copies: []tier.Remote{{Range: seg(0).Range, Epoch: 1, Bytes: 100, Log: seg(0).Log,
+			ModTime: epochStart, Last: tier.NoLeaderEpoch}}})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Disabling, Epoch: 2,
+		Policy: tier.PolicyDelete, Since: epochStart}})
+	r.step(SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceVanished}})
+	r.after(time.Hour)
+	f := take[Remove](r)
+	r.step(Finished{ID: f.ID, Result: Removed{Kept: []KeptRemote{{Position: 0, Range: seg(0).Range,
+		Denied: true}}}})
+	c := take[ChangeTier](r)
+	r.now += second
+	r.step(Finished{ID: c.ID, Result: Done{}})
+	r.none()
+	r.seen(seg(0), tail(10))
+	if m := take[MoveStart](r); m.Start != 0 {
+		t.Errorf("moves to %d, want where the source begins", m.Start)
+	}
+}
