@@ -27,11 +27,16 @@ func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, erro
 	if err := x.governNew(ctx, f.Log.Table); err != nil {
 		return nil, err
 	}
-	state, ok := x.c.Ledger.Log(f.Log)
+	return x.opened(f.Log)
+}
+
+// opened tells of a log that was opened just now, or whose epoch was.
+func (x *Executor) opened(log tier.LogID) (engine.Result, error) {
+	state, ok := x.c.Ledger.Log(log)
 	if !ok {
-		return nil, fmt.Errorf("ledger: %s is not there after it was opened", f.Log)
+		return nil, fmt.Errorf("ledger: %s is not there after it was opened", log)
 	}
-	return engine.Opened{State: state, Table: x.c.Ledger.Table(f.Log.Table)}, nil
+	return engine.Opened{State: state, Table: x.c.Ledger.Table(log.Table)}, nil
 }
 
 // openEpoch brings a log into its table's tier epoch; where nothing older counts in it, from where
@@ -53,11 +58,7 @@ func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Re
 	if err != nil {
 		return nil, fatal(err)
 	}
-	state, ok := x.c.Ledger.Log(f.Log)
-	if !ok {
-		return nil, fmt.Errorf("ledger: %s is not there after its epoch was opened", f.Log)
-	}
-	return engine.Opened{State: state, Table: x.c.Ledger.Table(f.Log.Table)}, nil
+	return x.opened(f.Log)
 }
 
 // begins is where the log begins now: at scanned, where it began when the engine saw it, or lower,

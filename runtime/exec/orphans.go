@@ -21,7 +21,7 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 	if err != nil {
 		return nil, fatal(err)
 	}
-	state, _ := x.c.Ledger.Log(f.Log)
+	var manifest knowledge
 	for _, name := range a.Names {
 		object, err := x.c.Store.FileKey(objectKey(f.Log, a, name))
 		if err == nil {
@@ -33,8 +33,8 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 		if err != nil {
 			return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
 		}
-		knows, _ := x.ledgerKnows(ctx, f.Log, state)
-		kept, err := x.removeOrphan(ctx, x.c.Generation(), f.Log, object, knows, tier.Yes, tier.Yes)
+		kept, err := x.removeOrphan(ctx, x.c.Generation(), f.Log, object, manifest.of(ctx, x, f.Log),
+			tier.Yes, tier.Yes)
 		if err != nil {
 			return nil, err
 		}

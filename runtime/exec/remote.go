@@ -404,7 +404,8 @@ func denied(v gate.Verdict) bool {
 	})
 }
 
-// deleteObjects announces a deletion, performs it and writes its outcome.
+// deleteObjects announces a deletion, performs it and writes its outcome. It is for perform to ask
+// whether the deletion was stopped meanwhile, at the last moment.
 func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate.Facts,
 	v gate.Verdict, d tier.Deletion,
 	perform func(context.Context) error) (*engine.KeptRemote, error) {
@@ -431,10 +432,7 @@ func (x *Executor) deleteObjects(ctx context.Context, g *Generation, facts *gate
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	failed := x.overtaken(g)
-	if failed == nil {
-		failed = perform(ctx)
-	}
+	failed := perform(ctx)
 	outcome := tier.Outcome{Result: tier.OutcomeDeleted, At: x.c.Now()}
 	if failed != nil {
 		outcome.Result, outcome.Text = tier.OutcomeUnknown, failed.Error()
