@@ -21,10 +21,9 @@ func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
 		out = append(out, Finding{Kind: KindManifest, Log: l.ID, Object: key, Text: why.Error()})
 	}
 	slices.SortFunc(out, func(a, b Finding) int { return compare(a.Object, b.Object) })
-	there := map[tier.Position][]tier.Fact{}
-	for _, f := range facts {
-		there[f.Position] = append(there[f.Position], f)
-		if f.Position >= l.Positions {
+	there := byPosition(facts)
+	for i := range facts {
+		if f := &facts[i]; f.Position >= l.Positions {
 			out = append(out, Finding{Kind: KindStale, Log: l.ID, Position: f.Position, Text: fmt.Sprintf(
 				"the manifest has an entry at position %d, and the ledger's next one is %d: the ledger "+
 					"is an older one", f.Position, l.Positions)})
@@ -32,8 +31,7 @@ func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
 	}
 	for i := range l.Facts {
 		f := &l.Facts[i]
-		same := func(x tier.Fact) bool { return sameFact(f, &x) }
-		if slices.Contains(l.Unpublished, f.Position) || slices.ContainsFunc(there[f.Position], same) {
+		if slices.Contains(l.Unpublished, f.Position) || there.says(f) {
 			continue
 		}
 		x := Finding{Kind: KindManifest, Log: l.ID, Position: f.Position,
@@ -118,16 +116,30 @@ func blocks(ctx context.Context, s Store, l *Log) (out []Finding, err error) {
 func (l *Log) within(facts []tier.Fact, level uint8, block uint64) bool {
 	span := tier.Position(tier.CheckpointSpan(level))
 	first := tier.Position(block) * span
-	for i := range l.Facts {
-		f := &l.Facts[i]
-		if f.Position >= first && f.Position < first+span &&
-			!slices.ContainsFunc(facts, func(x tier.Fact) bool {
-				return x.Position == f.Position && sameFact(f, &x)
-			}) {
+	there := byPosition(facts)
+	i, _ := l.find(first)
+	for ; i < len(l.Facts) && l.Facts[i].Position < first+span; i++ {
+		if !there.says(&l.Facts[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// stored are the facts that the store has, by position: a log may have a hundred thousand of them.
+type stored map[tier.Position][]tier.Fact
+
+func byPosition(facts []tier.Fact) stored {
+	s := make(stored, len(facts))
+	for _, f := range facts {
+		s[f.Position] = append(s[f.Position], f)
+	}
+	return s
+}
+
+// says reports whether the store has the same fact at its position.
+func (s stored) says(f *tier.Fact) bool {
+	return slices.ContainsFunc(s[f.Position], func(x tier.Fact) bool { return sameFact(f, &x) })
 }
 
 // sameFact reports whether both say the same of the store; identities of local files may differ.

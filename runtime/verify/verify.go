@@ -97,13 +97,18 @@ func (l *Log) Copies() []tier.Copy {
 }
 
 func (l *Log) fact(pos tier.Position) (tier.Fact, bool) {
-	i, ok := slices.BinarySearchFunc(l.Facts, pos, func(f tier.Fact, pos tier.Position) int {
-		return int(int64(f.Position) - int64(pos))
-	})
+	i, ok := l.find(pos)
 	if !ok {
 		return tier.Fact{}, false
 	}
 	return l.Facts[i], true
+}
+
+// find returns where the fact of the position is, or would be.
+func (l *Log) find(pos tier.Position) (int, bool) {
+	return slices.BinarySearchFunc(l.Facts, pos, func(f tier.Fact, pos tier.Position) int {
+		return int(int64(f.Position) - int64(pos))
+	})
 }
 
 // Gaps returns the offsets between start and copied offset that neither a copy nor a hole accounts
