@@ -7,14 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/tierd/tierd/runtime/plugin/meter"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // features is what modules may use: the core specification 2.0 without SIMD, whose results no
@@ -45,22 +44,14 @@ type names struct {
 	Start string `json:"start"`
 }
 
-// ReadModule reads a module's file, and refuses one that is too large without reading it.
-func ReadModule(path string) (wasm []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	wasm, err = io.ReadAll(io.LimitReader(f, meter.MaxModuleBytes+1))
-	if err != nil {
-		return nil, err // it names the path
-	}
-	if len(wasm) > meter.MaxModuleBytes {
+// ReadModule reads a module's file, and refuses one that is too large without reading all of it.
+func ReadModule(path string) ([]byte, error) {
+	wasm, err := vfs.ReadRegular(path, meter.MaxModuleBytes)
+	if errors.Is(err, vfs.ErrTooLarge) {
 		return nil, fmt.Errorf("%s has more than %d bytes, the limit of a plugin: %w",
 			path, meter.MaxModuleBytes, meter.ErrTooLarge)
 	}
-	return wasm, nil
+	return wasm, err
 }
 
 // Digest is the SHA-256 of a module as the configuration spells it.
