@@ -185,7 +185,7 @@ type noted struct {
 
 // readCheckpoints reads the checkpoints in the root of a broker's log directory.
 func readCheckpoints(root vfs.Dir) checkpoints {
-	c := checkpoints{noted: noted{program: "broker", whole: true}}
+	c := checkpoints{noted: noted{program: kafkaProgram, whole: true}}
 	read := func(name, ifMissing string) map[tier.LogID]tier.Offset {
 		return readCheckpoint(&c.noted, root, name, ifMissing, parseOffsets)
 	}

@@ -35,7 +35,7 @@ const (
 type fluss struct{ rolled }
 
 func newFluss() *fluss {
-	return &fluss{rolled{log: "bucket", program: "tablet server",
+	return &fluss{rolled{log: "bucket", name: flussProgram,
 		beside: []string{extIndex, extTimeIndex, extWriterSnapshot}}}
 }
 
@@ -191,7 +191,7 @@ type tabletReached struct {
 
 // readTablet reads the checkpoints in a tablet server's data directory.
 func readTablet(root vfs.Dir) tabletReached {
-	t := tabletReached{noted: noted{program: "tablet server", whole: true}}
+	t := tabletReached{noted: noted{program: flussProgram, whole: true}}
 	t.highWatermark = readCheckpoint(&t.noted, root, fileTabletHighWatermark, neededToClose,
 		parseBuckets)
 	_, err := root.Stat(fileDisk)

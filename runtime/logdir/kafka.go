@@ -27,7 +27,7 @@ func newKafka(c *Config) *kafka {
 	if compacted == nil {
 		compacted = func(string) tier.Truth { return tier.Unknown }
 	}
-	return &kafka{compacted: compacted, rolled: rolled{log: "partition", program: "broker",
+	return &kafka{compacted: compacted, rolled: rolled{log: "partition", name: kafkaProgram,
 		beside: []string{extIndex, extTimeIndex, extTxnIndex, extSnapshot}}}
 }
 

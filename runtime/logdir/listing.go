@@ -16,6 +16,8 @@ import (
 
 // layout is what differs between the kinds of sources.
 type layout interface {
+	// program is what the source's program is called; "" where nothing is known of it.
+	program() string
 	// shows reports whether an entry of the source's directory shows that it is one of the layout.
 	shows(entry vfs.Info) bool
 	// wants says what would have shown it; "" where anything does.

@@ -33,12 +33,8 @@ func (s *Source) takeLock() *tier.Reason {
 		return &tier.Reason{Code: tier.CodeSourceInUse,
 			Text: fmt.Sprintf("nothing is deleted: the lock of the directory: %v", err)}
 	case !held:
-		program := "broker"
-		if s.cfg.Layout == tier.LayoutFluss {
-			program = "tablet server"
-		}
-		return &tier.Reason{Code: tier.CodeSourceInUse, Text: "nothing is deleted while a " + program +
-			" holds the lock of the directory; it is tried again at every scan"}
+		return &tier.Reason{Code: tier.CodeSourceInUse, Text: "nothing is deleted while a " +
+			s.layout.program() + " holds the lock of the directory; it is tried again at every scan"}
 	}
 	return nil
 }

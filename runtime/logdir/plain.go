@@ -74,6 +74,9 @@ func plainID(source, dir string) tier.LogID {
 	return tier.LogID{Table: strings.TrimSuffix(table, "/"), Name: name}
 }
 
+// program implements layout.
+func (*plain) program() string { return "" }
+
 // shows implements layout.
 func (*plain) shows(i vfs.Info) bool { return i.Name[0] != '.' }
 

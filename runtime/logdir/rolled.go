@@ -28,9 +28,18 @@ const (
 // rolled is what the layouts have in common whose program begins a new segment when one is full:
 // where it begins is known by its name, and where it ends by that of the next.
 type rolled struct {
-	log, program string   // what it calls a log, and what it is called
-	beside       []string // endings of the files beside that with the records
+	log, name string   // what it calls a log, and what it is called
+	beside    []string // endings of the files beside that with the records
 }
+
+// The programs of the layouts.
+const (
+	kafkaProgram = "broker"
+	flussProgram = "tablet server"
+)
+
+// program implements layout.
+func (r *rolled) program() string { return r.name }
 
 // segmentName splits the name of a segment's file into base and ending.
 func segmentName(name string) (base tier.Offset, ext string, ok bool) {
@@ -55,7 +64,7 @@ func (r *rolled) group(infos []vfs.Info) listing {
 		base, ext, ok := segmentName(i.Name)
 		switch {
 		case strings.HasSuffix(i.Name, extSwap):
-			l.hide(i.Name, tier.CodeRetry, "the %s is replacing segments", r.program)
+			l.hide(i.Name, tier.CodeRetry, "the %s is replacing segments", r.name)
 		case !ok:
 			if strings.HasSuffix(i.Name, extLog) {
 				l.problem(i.Name, tier.CodeBadName, "no segment: want a base offset in 20 digits")
