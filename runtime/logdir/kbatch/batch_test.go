@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -90,22 +91,29 @@ func TestWalkerDecodesEveryMagic(t *testing.T) {
 // pass unseen, and then the epoch is another.
 func TestEveryBitIsCovered(t *testing.T) {
 	t.Parallel()
-	data := mixed()
-	whole, err := walk(data, len(data))
+	everyBit(t, kbatch.Kafka, mixed(), outsideChecksum)
+}
+
+// everyBit turns each bit of the batches over, and sees that each is noticed; and by the checksum
+// where that covers it.
+func everyBit(t *testing.T, format kbatch.Format, data []byte,
+	outside func(batches []kbatch.Batch, pos int64) bool) {
+	t.Helper()
+	whole, err := walkAs(format, data, len(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range data {
 		for bit := range 8 {
 			data[i] ^= 1 << bit
-			got, err := walk(data, len(data))
+			got, err := walkAs(format, data, len(data))
 			if err == nil && cmp.Equal(whole, got) {
 				t.Errorf("byte %d bit %d: not noticed", i, bit)
 			}
 			if err != nil && !errors.Is(err, tier.ErrDamaged) {
 				t.Errorf("byte %d bit %d: %v is not ErrDamaged", i, bit, err)
 			}
-			if err == nil && !outsideChecksum(whole, int64(i)) {
+			if err == nil && !outside(whole, int64(i)) {
 				t.Errorf("byte %d bit %d: passed the checksum", i, bit)
 			}
 			data[i] ^= 1 << bit
@@ -126,8 +134,13 @@ func outsideChecksum(batches []kbatch.Batch, pos int64) bool {
 
 func TestEveryCutIsTorn(t *testing.T) {
 	t.Parallel()
-	data := mixed()
-	whole, err := walk(data, len(data))
+	everyCut(t, kbatch.Kafka, mixed())
+}
+
+// everyCut cuts the file off at each byte: that is torn, but between two batches.
+func everyCut(t *testing.T, format kbatch.Format, data []byte) {
+	t.Helper()
+	whole, err := walkAs(format, data, len(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +149,7 @@ func TestEveryCutIsTorn(t *testing.T) {
 		ends[b.Position+b.Size] = i + 1
 	}
 	for n := range data {
-		got, err := walk(data[:n], 7)
+		got, err := walkAs(format, data[:n], 7)
 		count, boundary := ends[int64(n)]
 		if boundary {
 			if err != nil || len(got) != count {
@@ -151,6 +164,27 @@ func TestEveryCutIsTorn(t *testing.T) {
 	}
 }
 
+// refusal is a batch that is damaged, and what is said of it.
+type refusal struct {
+	name   string
+	batch  []byte
+	change func([]byte)
+	want   string
+}
+
+// refused walks a sound batch and then the damaged one, which begins at that byte.
+func (c *refusal) refused(t *testing.T, format kbatch.Format, sound []byte, at int) {
+	t.Helper()
+	data := append(bytes.Clone(sound), c.batch...)
+	c.change(data[len(sound):])
+	got, err := walkAs(format, data, len(data))
+	if len(got) != 1 || !errors.Is(err, tier.ErrDamaged) ||
+		!strings.Contains(err.Error(), c.want) ||
+		!strings.HasPrefix(err.Error(), fmt.Sprintf("byte %d: batch at offset ", at)) {
+		t.Errorf("%d batches, then %v; want 1 and %q", len(got), err, c.want)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	put32 := func(at int, v uint32) func([]byte) {
@@ -162,12 +196,7 @@ func TestParseRefuses(t *testing.T) {
 	v2 := kbatchtest.V2(nil, spec{Base: 120, Last: 129, Body: 50})
 	v1 := kbatchtest.V01(nil, 1, spec{Last: 7, Body: 50})
 	v0 := kbatchtest.V01(nil, 0, spec{Last: 7, Body: 50})
-	for _, c := range []struct {
-		name   string
-		batch  []byte
-		change func([]byte)
-		want   string
-	}{
+	for _, c := range []refusal{
 		{"negative offset", v2, put64(0, 1<<63), "no such offset"},
 		{"greatest offset", v1, put64(0, 1<<63-1), "no such offset"},
 		{"negative length", v2, put32(8, 1<<31), "a length of -2147483648"},
@@ -188,14 +217,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			data := append(bytes.Clone(v2), c.batch...)
-			c.change(data[len(v2):])
-			got, err := walk(data, len(data))
-			if len(got) != 1 || !errors.Is(err, tier.ErrDamaged) ||
-				!strings.Contains(err.Error(), c.want) ||
-				!strings.HasPrefix(err.Error(), "byte 111: batch at offset ") {
-				t.Errorf("%d batches, then %v; want 1 and %q", len(got), err, c.want)
-			}
+			c.refused(t, kbatch.Kafka, v2, 111)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,27 +77,7 @@ func TestFlussEveryMagic(t *testing.T) {
 // writes after the checksum was made may pass it, and they are read anew.
 func TestFlussEveryBitIsCovered(t *testing.T) {
 	t.Parallel()
-	data := mixedFluss()
-	whole, err := walkAs(kbatch.Fluss, data, len(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range data {
-		for bit := range 8 {
-			data[i] ^= 1 << bit
-			got, err := walkAs(kbatch.Fluss, data, len(data))
-			if err == nil && cmp.Equal(whole, got) {
-				t.Errorf("byte %d bit %d: not noticed", i, bit)
-			}
-			if err != nil && !errors.Is(err, tier.ErrDamaged) {
-				t.Errorf("byte %d bit %d: %v is not ErrDamaged", i, bit, err)
-			}
-			if err == nil && !outsideFlussChecksum(whole, int64(i)) {
-				t.Errorf("byte %d bit %d: passed the checksum", i, bit)
-			}
-			data[i] ^= 1 << bit
-		}
-	}
+	everyBit(t, kbatch.Fluss, mixedFluss(), outsideFlussChecksum)
 }
 
 // outsideFlussChecksum reports whether no checksum covers the byte at pos: the offset, the commit
@@ -115,21 +94,7 @@ func outsideFlussChecksum(batches []kbatch.Batch, pos int64) bool {
 
 func TestFlussEveryCutIsTorn(t *testing.T) {
 	t.Parallel()
-	data := mixedFluss()
-	whole, err := walkAs(kbatch.Fluss, data, len(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends := map[int64]bool{0: true}
-	for _, b := range whole {
-		ends[b.Position+b.Size] = true
-	}
-	for n := range data {
-		_, err := walkAs(kbatch.Fluss, data[:n], 7)
-		if ends[int64(n)] != (err == nil) || err != nil && !errors.Is(err, kbatch.ErrTorn) {
-			t.Errorf("cut to %d bytes: %v", n, err)
-		}
-	}
+	everyCut(t, kbatch.Fluss, mixedFluss())
 }
 
 func TestFlussRefuses(t *testing.T) {
@@ -143,12 +108,7 @@ func TestFlussRefuses(t *testing.T) {
 	v0 := kbatchtest.Fluss(nil, 0, spec{Base: 120, Last: 129, Body: 50})
 	v1 := kbatchtest.Fluss(nil, 1, spec{Base: 120, Last: 129, Body: 50})
 	v2 := kbatchtest.Fluss(nil, 2, spec{Base: 120, Last: 129, Body: 50})
-	for _, c := range []struct {
-		name   string
-		batch  []byte
-		change func([]byte)
-		want   string
-	}{
+	for _, c := range []refusal{
 		{"negative offset", v0, put64(0, 1<<63), "no such offset"},
 		{"greatest offset", v1, put64(0, 1<<63-1), "no such offset"},
 		{"negative length", v2, put32(8, 1<<31), "a length of -2147483648"},
@@ -172,14 +132,7 @@ func TestFlussRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			data := append(bytes.Clone(v0), c.batch...)
-			c.change(data[len(v0):])
-			got, err := walkAs(kbatch.Fluss, data, len(data))
-			if len(got) != 1 || !errors.Is(err, tier.ErrDamaged) ||
-				!strings.Contains(err.Error(), c.want) ||
-				!strings.HasPrefix(err.Error(), "byte 98: batch at offset ") {
-				t.Errorf("%d batches, then %v; want 1 and %q", len(got), err, c.want)
-			}
+			c.refused(t, kbatch.Fluss, v0, 98)
 		})
 	}
 }
