@@ -285,6 +285,28 @@ func TestCacheIsTheSameCode(t *testing.T) {
 	}
 }
 
+// loadCached loads a plugin that says 42, and sees whether it came from the cache and says so.
+func loadCached(t *testing.T, o Options, wantCached bool) Loaded {
+	t.Helper()
+	s, err := Load([]Spec{spec("p", says([]int64{42}))}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.Plugins()[0]
+	if p.FromCache != wantCached {
+		t.Errorf("frozen %v: %+v, want from the cache: %v", o.CacheFrozen, p, wantCached)
+	}
+	w := s.NewWorker()
+	if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
+		t.Errorf("faults %v", r.Faults)
+	}
+	w.Close()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return p
+}
+
 // TestCacheOfAnotherProcessor: code that the engine does not look for is not taken for the
 // plugin's, and an engine that compiles what it should have found leaves nothing behind.
 func TestCacheOfAnotherProcessor(t *testing.T) {
@@ -292,22 +314,7 @@ func TestCacheOfAnotherProcessor(t *testing.T) {
 	dir := t.TempDir()
 	load := func(frozen, wantCached bool) {
 		t.Helper()
-		s, err := Load([]Spec{spec("p", says([]int64{42}))},
-			Options{CacheDir: dir, CacheFrozen: frozen, Engine: EngineCompiler})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := s.Plugins()[0]; got.FromCache != wantCached {
-			t.Errorf("frozen %v: %+v, want from the cache: %v", frozen, got, wantCached)
-		}
-		w := s.NewWorker()
-		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
-			t.Errorf("faults %v", r.Faults)
-		}
-		w.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		loadCached(t, Options{CacheDir: dir, CacheFrozen: frozen, Engine: EngineCompiler}, wantCached)
 	}
 	load(false, false)
 	code, err := filepath.Glob(filepath.Join(dir, "*", "wazero*", "*"))
@@ -335,21 +342,9 @@ func TestCacheFrozen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	load := func(frozen, wantCached bool) {
 		t.Helper()
-		s, err := Load([]Spec{spec("p", says([]int64{42}))},
-			Options{CacheDir: dir, CacheFrozen: frozen})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p := s.Plugins()[0]; p.FromCache != wantCached || p.CacheErr != nil {
-			t.Errorf("frozen %v: %+v, want from the cache: %v", frozen, p, wantCached)
-		}
-		w := s.NewWorker()
-		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 42 {
-			t.Errorf("faults %v", r.Faults)
-		}
-		w.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
+		p := loadCached(t, Options{CacheDir: dir, CacheFrozen: frozen}, wantCached)
+		if p.CacheErr != nil {
+			t.Errorf("frozen %v: %v", frozen, p.CacheErr)
 		}
 	}
 	load(true, false)
