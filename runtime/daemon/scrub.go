@@ -103,7 +103,7 @@ func (s *scrubber) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case x := <-s.suspects:
-			s.answer(ctx, x)
+			s.look(ctx, x.log, x.position)
 		case <-timer.C:
 			s.lookAgain(ctx)
 		}
@@ -213,16 +213,11 @@ func (s *scrubber) suspected(ctx context.Context) {
 	for range suspectsMax {
 		select {
 		case x := <-s.suspects:
-			s.answer(ctx, x)
+			s.look(ctx, x.log, x.position)
 		default:
 			return
 		}
 	}
-}
-
-// answer looks at a copy that a reader met.
-func (s *scrubber) answer(ctx context.Context, x suspicion) {
-	s.look(ctx, x.log, x.position)
 }
 
 // lookAgain looks at the bad copies, if that is due.
