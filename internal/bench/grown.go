@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/objstore/providers/filesystem"
@@ -77,8 +78,8 @@ func (g *grown) make(ctx context.Context) (err error) {
 
 // fill writes ledger, directories and bucket, the bucket on as many goroutines as help.
 func (g *grown) fill(ctx context.Context, b *offsets.Builder) error {
-	var wg sync.WaitGroup
-	slots, failed := make(chan struct{}, 4), make(chan error, 1)
+	helpers, ctx := errgroup.WithContext(ctx)
+	helpers.SetLimit(4)
 	for i := range g.logs {
 		id := g.log(i)
 		if i%g.perTable == 0 {
@@ -102,24 +103,9 @@ func (g *grown) fill(ctx context.Context, b *offsets.Builder) error {
 		if g.objects == 0 {
 			continue
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if err := g.put(ctx, id, facts); err != nil {
-				select {
-				case failed <- err:
-				default:
-				}
-			}
-		})
+		helpers.Go(func() error { return g.put(ctx, id, facts) })
 	}
-	wg.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
-	}
+	return helpers.Wait()
 }
 
 // checkpointsOf are the leading blocks of each level that a log of so many facts has.
