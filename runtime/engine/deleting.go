@@ -247,12 +247,18 @@ func (l *logIndex) drop(gone []tier.LocalSegment) {
 		if i < l.cursor {
 			l.cursor--
 		}
+		if i < l.growing {
+			l.growing--
+		}
 		if i == 0 { // as it always is: nothing has to move up, however long the log
 			l.local, l.states = l.local[1:], l.states[1:]
-			continue
+		} else {
+			l.local = slices.Delete(l.local, i, i+1)
+			l.states = slices.Delete(l.states, i, i+1)
 		}
-		l.local = slices.Delete(l.local, i, i+1)
-		l.states = slices.Delete(l.states, i, i+1)
+		for l.growing < len(l.local) && l.local[l.growing].Closed() {
+			l.growing++ // one that counted as growing by then is gone
+		}
 	}
 }
 

@@ -98,11 +98,10 @@ func (l *logIndex) raise() {
 // it was copied already means that it was cut off, or that another replica rolled elsewhere. What
 // is closed is read when it is copied, and needs no suspicion.
 func (l *logIndex) overlapped() *dispute {
-	i := slices.IndexFunc(l.local, func(s tier.LocalSegment) bool { return !s.Closed() })
-	if i < 0 {
+	if l.growing == len(l.local) {
 		return nil
 	}
-	base, file := l.local[i].Base, l.local[i].Log
+	base, file := l.local[l.growing].Base, l.local[l.growing].Log
 	if base >= l.summed().inLog.Next || file == l.cleared {
 		return nil
 	}

@@ -359,3 +359,32 @@ func TestADoubtOfACopyDoesNotHideADeeperOne(t *testing.T) {
 		t.Fatalf("compares from %d on, want from where the record speaks against a copy", c.From)
 	}
 }
+
+// TestTheGrowingSegmentIsKept: which segment is not closed is remembered, whatever goes before it,
+// and also where it goes itself.
+func TestTheGrowingSegmentIsKept(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string][]int{
+		"nothing":              nil,
+		"the oldest":           {0},
+		"two in the middle":    {1, 2},
+		"the growing one":      {3},
+		"that, and its second": {3, 4},
+	} {
+		l := &logIndex{}
+		list := []tier.LocalSegment{seg(0), seg(10), seg(20), seg(30), seg(40), tail(50)}
+		list[3].Waits = tier.WaitsForHighWatermark
+		l.reindex(slices.Clone(list))
+		for _, i := range gone {
+			l.drop(list[i : i+1])
+		}
+		want := slices.IndexFunc(l.local, func(s tier.LocalSegment) bool { return !s.Closed() })
+		if len(l.local) != len(list)-len(gone) || l.growing != want {
+			t.Errorf("%s gone: %d of %d segments, want %d", name, l.growing, len(l.local), want)
+		}
+	}
+	closed := &logIndex{}
+	if closed.reindex([]tier.LocalSegment{seg(0), seg(10)}); closed.growing != 2 {
+		t.Errorf("all are closed: %d, want 2", closed.growing)
+	}
+}

@@ -45,6 +45,7 @@ type logIndex struct {
 	localBytes  int64               // of local, summed up
 	states      []segmentState
 	cursor      int           // every segment below it is copied
+	growing     int           // of local, the first that is not closed; len(local) if all are
 	remote      []tier.Remote // ascending by base, then position
 	sum         remoteSum     // of remote; summed says whether it holds
 
@@ -179,11 +180,14 @@ func (l *logIndex) reindex(local []tier.LocalSegment) {
 // copied only if base and identity are those of a recorded copy.
 func (l *logIndex) derive() {
 	l.states = slices.Grow(l.states[:0], len(l.local))[:len(l.local)]
-	l.cursor, l.localBytes = 0, 0
+	l.cursor, l.localBytes, l.growing = 0, 0, len(l.local)
 	r := 0
 	for i := range l.local {
 		s := &l.local[i]
 		l.localBytes += s.Bytes
+		if !s.Closed() {
+			l.growing = min(l.growing, i)
+		}
 		for r < len(l.remote) && l.remote[r].Base < s.Base {
 			r++
 		}
