@@ -75,7 +75,7 @@ planted: ## plant each mistake in the engine (FAULT: those named like it), and s
 
 BENCH ?=
 
-bench: ## measure what BENCHMARKS.md shows, in about ten minutes (BENCH=-json: as JSON)
+bench: ## measure what BENCHMARKS.md shows, in about 25 minutes (BENCH=-json: as JSON)
 	@$(GO) build -o bin/ ./cmd/tierd
 	@$(GO) run ./internal/bench -tierd bin/tierd $(BENCH)
 
