@@ -24,29 +24,9 @@ fi
 git -C "$work/source" checkout -q "$commit"
 
 path=$("$here/class-path.sh" "$version" "$work/maven")
-mkdir "$work/arrow" "$work/classes" "$work/main"
-cat >"$work/arrow/pom.xml" <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>fixtures</groupId>
-  <artifactId>fixtures</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.arrow</groupId>
-      <artifactId>arrow-vector</artifactId>
-      <version>$arrow</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.arrow</groupId>
-      <artifactId>arrow-memory-netty</artifactId>
-      <version>$arrow</version>
-    </dependency>
-  </dependencies>
-</project>
-POM
-(cd "$work/arrow" && mvn -q -B dependency:build-classpath -Dmdep.outputFile=class-path.txt) >&2
-path=$path:$(cat "$work/arrow/class-path.txt")
+mkdir "$work/classes" "$work/main"
+path=$path:$("$here/../class-path.sh" "$work/arrow" "org.apache.arrow:arrow-vector:$arrow" \
+    "org.apache.arrow:arrow-memory-netty:$arrow")
 javac -nowarn -proc:none -Xprefer:source -cp "$path" -d "$work/classes" \
     -sourcepath "$work/source/fluss-common/src/main/java" "$here/generator-main/Batches.java" \
     2>"$work/javac.log" || { cat "$work/javac.log" >&2 && exit 1; }

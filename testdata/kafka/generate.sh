@@ -39,30 +39,8 @@ trap 'exit 143' TERM
 # Prints the class path of one Kafka version, with a logging backend and, by Kafka's own
 # dependencies, the codecs.
 class_path() {
-    local version=$1 project=$work/maven-$1
-    mkdir "$project"
-    cat >"$project/pom.xml" <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>fixtures</groupId>
-  <artifactId>fixtures</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
-      <version>$version</version>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId>
-      <artifactId>slf4j-simple</artifactId>
-      <version>1.7.36</version>
-    </dependency>
-  </dependencies>
-</project>
-POM
-    (cd "$project" && mvn -q -B dependency:build-classpath -Dmdep.outputFile=class-path.txt) >&2
-    cat "$project/class-path.txt"
+    "$here/../class-path.sh" "$work/maven-$1" "org.apache.kafka:kafka_2.13:$1" \
+        org.slf4j:slf4j-simple:1.7.36
 }
 
 modern_path=$(class_path "$modern")
