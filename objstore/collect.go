@@ -66,9 +66,8 @@ func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 }
 
 // Objects lists all objects of logs under the ledger's id: files, manifest entries, checkpoints.
-// What
-// has no key of tierd's is passed over: it is nobody's to delete. A listing may lag behind; it is
-// only ever where looking begins.
+// What has no key of tierd's is passed over: it is nobody's to delete. A listing may lag behind; it
+// is only ever where looking begins.
 func (s *Store) Objects(ctx context.Context, fn func(tier.StoredObject) error) error {
 	dir := s.keys.ledger + "/logs/"
 	err := s.bucket.IterWithAttributes(ctx, dir, func(a thanos.IterObjectAttributes) error {

@@ -51,10 +51,9 @@
 //
 // The log is "table/name". A fact is a tier.Fact in its JSON form, with exactly one of add, hole,
 // start, clip and open. Times are nanoseconds since the Unix epoch. Unknown members are refused, as
-// is a
-// document of another ledger, log, position, attempt or block than its key says: a copied object
-// proves nothing. A newer version is tier.ErrNewer, whatever else it holds. An entry has at most 1
-// MiB, a checkpoint 64 MiB, and nothing larger is read into memory.
+// is a document of another ledger, log, position, attempt or block than its key says: a copied
+// object proves nothing. A newer version is tier.ErrNewer, whatever else it holds. An entry has at
+// most 1 MiB, a checkpoint 64 MiB, and nothing larger is read into memory.
 //
 // # Manifests
 //

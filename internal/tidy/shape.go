@@ -13,6 +13,7 @@ import (
 const (
 	columnsMax       = 100 // of a line
 	columnsTab       = 1   // as lines are counted by most linters
+	columnsTorn      = 70  // below which a line of a comment is torn, if the next word fits below 80
 	linesFileMax     = 800
 	linesFuncMax     = 70
 	linesTestFuncMax = 130
@@ -34,6 +35,7 @@ func Shape(files []*File) []Violation {
 		out = append(out, lines(f)...)
 		out = append(out, funcs(f)...)
 		out = append(out, words(f)...)
+		out = append(out, torn(f)...)
 	}
 	return out
 }
@@ -84,6 +86,30 @@ func funcs(f *File) []Violation {
 		if n := f.line(d.End()) - f.line(d.Pos()) + 1; n > limit {
 			out = append(out, f.at(d, "length", "%s has %d lines, more than %d", d.Name.Name, n,
 				limit))
+		}
+	}
+	return out
+}
+
+// prose is a line of a comment that is no indented text, heading or list.
+var prose = regexp.MustCompile(`^// ([^\s#*0-9+|-].*)$`)
+
+// torn finds lines of comments that end in the middle of a sentence, far from the margin: what an
+// edit leaves that did not fill the paragraph anew.
+func torn(f *File) []Violation {
+	var out []Violation
+	for _, group := range f.Syntax.Comments {
+		for i, c := range group.List[:len(group.List)-1] {
+			this, next := prose.FindStringSubmatch(c.Text),
+				prose.FindStringSubmatch(group.List[i+1].Text)
+			if this == nil || next == nil || strings.ContainsRune(".:;!?", rune(c.Text[len(c.Text)-1])) {
+				continue
+			}
+			word, _, _ := strings.Cut(next[1], " ")
+			width := f.fset.Position(c.End()).Column - 1
+			if width < columnsTorn && width+1+utf8.RuneCountInString(word) < columnsTorn+10 {
+				out = append(out, f.at(c, "torn", "the line ends before %q, for which it has room", word))
+			}
 		}
 	}
 	return out

@@ -53,9 +53,8 @@ func placed(l, other *ast.Location) *ast.Location {
 }
 
 // CheckTests checks, in a set compiled with its tests, what these refer to: rules that are not
-// there
-// are undefined, so that `not` and `count` of them tell nothing; and inputs that no policy is ever
-// given. It is for the packages below this one. The error is an Errors.
+// there are undefined, so that `not` and `count` of them tell nothing; and inputs that no policy is
+// ever given. It is for the packages below this one. The error is an Errors.
 func CheckTests(c *ast.Compiler) error {
 	var errs Errors
 	schema, _ := inputSchema()
@@ -179,10 +178,9 @@ func (u *use) checkExpr(e *ast.Expr) {
 }
 
 // checkNegations looks for `not f(input.x)`, where f may also be a comparison such as <, with a
-// field
-// that may be undefined. OPA fetches the arguments before it negates, so that the whole rule is
-// undefined with them: a deny rule then denies nothing, which is the reverse of what is written. A
-// body that asks for the field in another expression is taken to mean it.
+// field that may be undefined. OPA fetches the arguments before it negates, so that the whole rule
+// is undefined with them: a deny rule then denies nothing, which is the reverse of what is written.
+// A body that asks for the field in another expression is taken to mean it.
 func (u *use) checkNegations(b ast.Body) {
 	fetched := fetches(b)
 	for _, e := range b {

@@ -56,8 +56,7 @@ type Backend interface {
 }
 
 // Handler serves the contract from b, and metrics as they are; where b is an Archive, the content
-// of logs too. It answers no request that changes
-// something to a web page of another origin.
+// of logs too. It answers no request that changes something to a web page of another origin.
 func Handler(b Backend, metrics http.Handler) http.Handler {
 	h := &handler{b: b}
 	if a, ok := b.(Archive); ok {

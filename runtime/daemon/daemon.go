@@ -2,8 +2,8 @@
 // joins the engine, the executor and the adapters.
 //
 // One mutex guards the engine. Scanners, workers and the ticker call step, which takes it, hands
-// one
-// event in and starts the effects that come out on bounded workers. Nothing else decides anything.
+// one event in and starts the effects that come out on bounded workers. Nothing else decides
+// anything.
 package daemon
 
 import (

@@ -448,9 +448,8 @@ type Kept struct {
 }
 
 // HoleDone completes RecordHole: the hole is durable in the ledger at Position. Offset is the
-// copied
-// offset after it, Next the next free position. Published is false where the manifest does not have
-// it yet.
+// copied offset after it, Next the next free position. Published is false where the manifest does
+// not have it yet.
 type HoleDone struct {
 	Hole      tier.Hole
 	Position  tier.Position

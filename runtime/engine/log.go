@@ -151,9 +151,8 @@ func (l *logIndex) look(s tier.Scan) {
 }
 
 // reindex takes over the local segments, which may be those that are there, and derives their
-// states
-// anew. What neither ledger nor quarantine tell stays: which are being copied, and of which the
-// store lost the copy.
+// states anew. What neither ledger nor quarantine tell stays: which are being copied, and of which
+// the store lost the copy.
 func (l *logIndex) reindex(local []tier.LocalSegment) {
 	inFlight, lostBases := map[tier.Offset]bool{}, map[tier.Offset]tier.Stat{}
 	for i, st := range l.states {

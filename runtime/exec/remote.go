@@ -346,8 +346,8 @@ func cutOff(facts *gate.Facts, s *tier.LogState, c *tier.Copy) {
 }
 
 // recordRemoved makes the ledger forget the copy. That it did so already, for a call that was given
-// up
-// and came first, is no mistake; that it still takes the copy for part of the log ends the process.
+// up and came first, is no mistake; that it still takes the copy for part of the log ends the
+// process.
 func (x *Executor) recordRemoved(ctx context.Context, log tier.LogID, pos tier.Position) error {
 	_, err := x.append(ctx, tier.CopyRemoved{Log: log, Position: pos, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {

@@ -126,10 +126,9 @@ type TierChanged struct {
 
 // EpochOpened brings a log into its table's tier epoch after the table was enabled again. After
 // retain it goes on where the old one stopped: manifest, expired ranges and copied offset stay.
-// After
-// delete (Fresh) nothing is taken over: start, copied offset and log start are Start, and what is
-// left of older epochs is only still to be removed. Start is the base of the first usable local
-// segment. It takes a position, for the manifest's "epoch" fact.
+// After delete (Fresh) nothing is taken over: start, copied offset and log start are Start, and
+// what is left of older epochs is only still to be removed. Start is the base of the first usable
+// local segment. It takes a position, for the manifest's "epoch" fact.
 type EpochOpened struct {
 	Log   LogID
 	Epoch TierEpoch
