@@ -19,7 +19,7 @@ const ledger = "0123456789abcdef"
 
 var orders = tier.LogID{Table: "orders", Name: "0"}
 
-// tb is what tb and rapid.T have in common here.
+// tb is what testing.TB and rapid.T have in common here.
 type tb interface {
 	Helper()
 	Fatal(args ...any)

@@ -13,7 +13,8 @@ import (
 // target's object: the key itself, or the directory of an attempt with its slash. An object that
 // is not there is a success. It stops at the first error; what is left needs another permit.
 //
-// It is the only method that deletes, but for Probe, which deletes what it has made.
+// It is the only method that deletes, but for Probe and ForgetProbes, which delete what probes have
+// made.
 func (s *Store) Delete(ctx context.Context, p gate.Permit, target gate.Target,
 	keys ...string) error {
 	if err := s.checkDeletion(target, keys); err != nil {

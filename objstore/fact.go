@@ -1,6 +1,7 @@
 package objstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,15 +149,7 @@ func checkSize(data []byte, bytesMax int, err error) error {
 	return err
 }
 
-func byPosition(a, b tier.Fact) int {
-	switch {
-	case a.Position < b.Position:
-		return -1
-	case a.Position > b.Position:
-		return 1
-	}
-	return 0
-}
+func byPosition(a, b tier.Fact) int { return cmp.Compare(a.Position, b.Position) }
 
 // checkFacts checks what a checkpoint holds.
 func checkFacts(level uint8, block uint64, facts []tier.Fact) error {

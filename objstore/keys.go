@@ -16,12 +16,17 @@ type Keys struct{ ledger string }
 
 // NewKeys returns the keys of the ledger with the id: 1 to 64 letters, digits, "-" and "_".
 func NewKeys(ledger string) (Keys, error) {
-	if ledger == "" || len(ledger) > 64 || strings.ContainsFunc(ledger, func(r rune) bool {
-		return r > unicode.MaxASCII || !plain(byte(r))
-	}) {
+	if !isPlain(ledger) {
 		return Keys{}, fmt.Errorf("ledger id %q: want 1 to 64 letters, digits, - and _", ledger)
 	}
 	return Keys{ledger}, nil
+}
+
+// isPlain reports whether s is a step of a key as it is: 1 to 64 letters, digits, "-" and "_".
+func isPlain(s string) bool {
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r > unicode.MaxASCII || !plain(byte(r))
+	})
 }
 
 // KeyKind says what an object is.
@@ -144,9 +149,7 @@ func (k Keys) Owner() string { return k.ledger + "/owner.json" }
 
 // Probe is the key of the object of a check, made different from others by the nonce.
 func (k Keys) Probe(nonce string) (string, error) {
-	if nonce == "" || len(nonce) > 64 || strings.ContainsFunc(nonce, func(r rune) bool {
-		return r > unicode.MaxASCII || !plain(byte(r))
-	}) {
+	if !isPlain(nonce) {
 		return "", fmt.Errorf("probe %q: want 1 to 64 letters, digits, - and _", nonce)
 	}
 	return k.ledger + "/probe/" + nonce, nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	thanos "github.com/thanos-io/objstore"
-
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -29,18 +27,6 @@ type Owner struct {
 type ownerDocument struct {
 	header
 	Owner
-}
-
-// Open returns the store of the owner's ledger, after Own.
-func Open(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error) {
-	s, err := New(bucket, owner.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Own(ctx, owner); err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // Own makes sure that nobody else uses the ledger's id in this bucket: the owner object is made if
@@ -75,25 +61,13 @@ func (s *Store) Own(ctx context.Context, owner Owner) error {
 	return nil
 }
 
-// Adopt makes owner the owner of the store's ledger id, whoever it was before.
+// Adopt makes owner the owner of the store's ledger id, whoever it was before. It is for an
+// operator who has moved a ledger and knows that the former owner runs no more.
 func (s *Store) Adopt(ctx context.Context, owner Owner) error {
 	if err := s.putOwner(ctx, owner); err != nil {
 		return err
 	}
 	return s.Own(ctx, owner)
-}
-
-// Adopt makes owner the owner of its ledger id, whoever it was before, and opens the store. It is
-// for an operator who has moved a ledger and knows that the former owner runs no more.
-func Adopt(ctx context.Context, bucket thanos.Bucket, owner Owner) (*Store, error) {
-	s, err := New(bucket, owner.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.putOwner(ctx, owner); err != nil {
-		return nil, err
-	}
-	return Open(ctx, bucket, owner)
 }
 
 // Owner reads the owner object; tier.ErrVanished if there is none.

@@ -22,8 +22,8 @@ type Store struct {
 	buffers sync.Pool // of *[bufferBytes]byte, for verifications
 }
 
-// New returns the store of the ledger with the id, for reading or in tests: it does not look who
-// owns it. A daemon uses Open.
+// New returns the store of the ledger with the id. It does not look who owns it: whoever writes
+// calls Own before.
 func New(bucket thanos.Bucket, ledger string) (*Store, error) {
 	keys, err := NewKeys(ledger)
 	if err != nil {

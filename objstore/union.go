@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	thanos "github.com/thanos-io/objstore"
 
@@ -122,7 +123,7 @@ func appendNew(to, facts []tier.Fact, seen map[factID]bool) []tier.Fact {
 func Owners(ctx context.Context, bucket thanos.Bucket) ([]Owner, []Problem, error) {
 	var ids []string
 	err := bucket.Iter(ctx, "", func(name string) error {
-		if id, isDir := cutSlash(name); isDir {
+		if id, isDir := strings.CutSuffix(name, "/"); isDir {
 			if _, err := NewKeys(id); err == nil {
 				ids = append(ids, id)
 			}
@@ -155,12 +156,4 @@ func Owners(ctx context.Context, bucket thanos.Bucket) ([]Owner, []Problem, erro
 		}
 	}
 	return out, problems, nil
-}
-
-func cutSlash(name string) (string, bool) {
-	n := len(name)
-	if n == 0 || name[n-1] != '/' {
-		return name, false
-	}
-	return name[:n-1], true
 }
