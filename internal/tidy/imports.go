@@ -61,7 +61,7 @@ var layers = []unit{
 	adapter("runtime/verify", kbatchUnit),
 	// It restores what a ledger's log is to verify.
 	adapter("runtime/restore", kbatchUnit, "runtime/verify"),
-	{dir: "runtime/facts", may: []string{tierUnit}},
+	{dir: "runtime/facts", may: []string{tierUnit, vfsUnit}},
 	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
 	adapter("runtime/api"),
 

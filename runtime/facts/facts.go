@@ -2,13 +2,22 @@ package facts
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
 )
+
+// fileBytesMax bounds a file.
+const fileBytesMax = 16 << 20
+
+// errUnread is why a fact is not known before the first Load.
+var errUnread = errors.New("it has not been read yet")
 
 // File is one fact of the configuration.
 type File struct {
@@ -48,12 +57,7 @@ func New(files []File, groups []Groups, convert func(document any) (any, error))
 	for i := range s.answers {
 		s.answers[i].err = errUnasked
 	}
-	slices.SortFunc(s.files, func(a, b File) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	for i := range s.facts {
 		s.facts[i].err = errUnread
 	}
@@ -82,11 +86,11 @@ func (s *Set) Load(now, tolerance tier.Time) (changed bool) {
 
 // read reads one file. A content that is that of before is not parsed again.
 func (s *Set) read(f File, before fact) fact {
-	content, modTime, err := readFile(f.Path)
+	content, modTime, err := vfs.ReadStill(f.Path, fileBytesMax)
 	if err != nil {
 		return fact{err: err}
 	}
-	after := fact{modTime: modTime, sum: sha256.Sum256(content)}
+	after := fact{modTime: tier.TimeOf(modTime), sum: sha256.Sum256(content)}
 	if before.err == nil && before.sum == after.sum {
 		after.value = before.value
 		return after

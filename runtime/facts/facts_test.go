@@ -83,7 +83,7 @@ func TestLook(t *testing.T) {
 			`a.yaml:2: no YAML: mapping key "a" already defined at line 1`},
 		{"a.yaml", "a: 1\n---\nb: 1\n", 0, "a.yaml: more than one YAML document"},
 		{"a.json", `"` + strings.Repeat("x", fileBytesMax-1) + `"`, 0,
-			"a.json: it is larger than 16 MiB"},
+			"read a.json: it is too large: more than 16777216 bytes"},
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, c.name)
@@ -112,8 +112,8 @@ func TestNoFile(t *testing.T) {
 	place(t, filepath.Join(dir, "real.json"), `"linked"`, 0)
 	for name, want := range map[string]string{
 		"none.json": "open none.json: no such file or directory",
-		"dir.json":  "dir.json: it is no regular file",
-		"pipe.json": "pipe.json: it is no regular file",
+		"dir.json":  "read dir.json: is a directory",
+		"pipe.json": "read pipe.json: it is no regular file, and nothing else is read",
 		"loop.json": "open loop.json: too many levels of symbolic links",
 		"link.json": "linked",
 	} {

@@ -56,3 +56,49 @@ func TestReadRegular(t *testing.T) {
 		}
 	}
 }
+
+// TestReadStill: a file that lies still is read with its time, and one that is written to meanwhile
+// is not read, however it is written to.
+func TestReadStill(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000_000_000, 0)
+	for name, c := range map[string]struct {
+		write func(path string) error
+		want  error
+	}{
+		"still": {func(string) error { return nil }, nil},
+		"grown": {func(path string) error { return os.WriteFile(path, []byte("0123"), 0o600) },
+			ErrChanged},
+		"cut off": {func(path string) error { return os.Truncate(path, 1) }, ErrChanged},
+		"touched": {func(path string) error { return os.Chtimes(path, at, at.Add(1)) }, ErrChanged},
+		"replaced": {func(path string) error { // the one that is open is whole
+			return errors.Join(os.Remove(path), os.WriteFile(path, []byte("other"), 0o600))
+		}, nil},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := errors.Join(os.WriteFile(path, []byte("012"), 0o600),
+			os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+		content, modTime, err := readStillWhile(path, func() error { return c.write(path) })
+		if !errors.Is(err, c.want) || err == nil && (string(content) != "012" || !modTime.Equal(at)) {
+			t.Errorf("%s: %q of %s, %v", name, content, modTime, err)
+		}
+	}
+	if content, modTime, err := ReadStill("regular_test.go", 10); !errors.Is(err, ErrTooLarge) ||
+		content != nil || !modTime.IsZero() {
+		t.Errorf("a large file: %q, %s, %v", content, modTime, err)
+	}
+}
+
+// readStillWhile is ReadStill while somebody else writes.
+func readStillWhile(path string, write func() error) (content []byte, at time.Time, err error) {
+	err = open(path, func(f *os.File) (err error) {
+		content, at, err = still(f, func() ([]byte, error) {
+			content, err := readRegular(f, 10)
+			return content, errors.Join(err, write())
+		})
+		return err
+	})
+	return content, at, err
+}
