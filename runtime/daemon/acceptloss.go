@@ -33,6 +33,9 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 	if err != nil {
 		return nil, err
 	}
+	if why := d.exec.MayRecord(ctx, id); why != nil {
+		return nil, api.Errorf(api.CodeRefused, "log %q: %s: %s", id, why.Code, why.Text)
+	}
 	ctx = context.WithoutCancel(ctx) // whoever asked may go; half of it would be news to the engine
 	if err := d.auditLoss(ctx, id, v, sum, bytes); err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func TestPlanHasAllThatGoes(t *testing.T) {
 	_, got = plan()
 	if want := "wait  delete_orphan [0, 0) ledger-stale: LEDGER/logs/gone/7/00000001/" +
 		"00000000000000000000-bb000000000000000000000000000000/00000000000000000000.log is of a log " +
-		"that the ledger never opened: the ledger is an older one\n"; !strings.HasPrefix(got, want) {
+		"that the ledger never opened: the ledger is an older one; "; !strings.HasPrefix(got, want) {
 		t.Errorf("of a ledger that is older than the store:\n%s", got)
 	}
 }

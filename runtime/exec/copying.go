@@ -50,8 +50,8 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 		// Nobody waits for this call any more, or will hear of an attempt that it begins.
 		return failure(tier.CodeRetry, "copy of %s %s: %v", f.Log, f.Segment.Range, err), nil
 	}
-	if r, ok := x.mayBegin(ctx, f.Log); !ok {
-		return r, nil
+	if why := x.MayRecord(ctx, f.Log); why != nil {
+		return engine.Failed{Reason: *why}, nil
 	}
 	attempt := tier.Attempt{ID: x.c.NewAttempt(), Epoch: f.Epoch, Range: content.Range,
 		StartedAt: x.c.Now()}
@@ -240,27 +240,4 @@ func (x *Executor) commit(ctx context.Context, log tier.LogID, a tier.Attempt,
 	}
 	r, _, err := x.copied(log, a.Position)
 	return r, err
-}
-
-// mayBegin makes sure, once per log and process, that the manifest does not know more than the
-// ledger: a ledger that was put back to an older state would hand its positions out again.
-func (x *Executor) mayBegin(ctx context.Context, log tier.LogID) (engine.Failed, bool) {
-	x.mu.Lock()
-	seen := x.seen[log]
-	x.mu.Unlock()
-	if seen {
-		return engine.Failed{}, true
-	}
-	state, _ := x.c.Ledger.Log(log)
-	switch knows, why := x.ledgerKnows(ctx, log, state); knows {
-	case tier.Yes:
-		x.mu.Lock()
-		x.seen[log] = true
-		x.mu.Unlock()
-		return engine.Failed{}, true
-	case tier.No:
-		return failure(tier.CodeLedgerStale, "%s", why), false
-	default:
-		return failure(tier.CodeStoreError, "%s", why), false
-	}
 }

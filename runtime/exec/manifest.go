@@ -9,6 +9,31 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
+// MayRecord says why nothing may take the log's next position in the manifest; nil if it may. It
+// makes sure, once per log and process, that the manifest knows no more than the ledger. A ledger
+// that was put back to an older state would hand positions out again. Once it had caught up,
+// nothing would tell the copies that it forgot from orphans.
+func (x *Executor) MayRecord(ctx context.Context, log tier.LogID) *tier.Reason {
+	x.mu.Lock()
+	seen := x.seen[log]
+	x.mu.Unlock()
+	if seen {
+		return nil
+	}
+	state, _ := x.c.Ledger.Log(log)
+	switch knows, why := x.ledgerKnows(ctx, log, state); knows {
+	case tier.Yes:
+		x.mu.Lock()
+		x.seen[log] = true
+		x.mu.Unlock()
+		return nil
+	case tier.No:
+		return &tier.Reason{Code: tier.CodeLedgerStale, Text: why}
+	default:
+		return &tier.Reason{Code: tier.CodeStoreError, Text: why}
+	}
+}
+
 // recordHole records offsets that the source no longer has, if a fresh look confirms it. Durable
 // sub-steps: HoleRecorded, the manifest entry, Published.
 func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.Result, error) {
@@ -33,6 +58,9 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 		if s.Overlaps(f.Range) {
 			return failure(tier.CodeRetry, "%s: %s is there after all", f.Log, s.Range), nil
 		}
+	}
+	if why := x.MayRecord(ctx, f.Log); why != nil {
+		return engine.Failed{Reason: *why}, nil
 	}
 	hole := tier.Hole{Range: f.Range, Cause: f.Cause, At: x.c.Now()}
 	pos, err := x.append(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})

@@ -50,6 +50,9 @@ func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Re
 			return engine.Failed{Reason: classify(err, tier.CodeSourceUnread)}, nil
 		}
 	}
+	if why := x.MayRecord(ctx, f.Log); why != nil {
+		return engine.Failed{Reason: *why}, nil
+	}
 	_, err := x.append(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
 		Start: start, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {

@@ -119,15 +119,19 @@ func (x *Executor) findOrphans(ctx context.Context, g *Generation) (out found, e
 	return out, err
 }
 
+// olderLedger says what to do about a ledger that the manifests know more than.
+const olderLedger = "the ledger is an older one; stop tierd, and make a new one of what the " +
+	"store has: tierd rebuild --replace"
+
 // newer says why the object is one that this ledger cannot have written: it is an older one then.
 // A log is opened before anything of it is stored, and a rebuild opens all that the store has.
 func newer(o tier.StoredObject, s tier.LogState, known bool) *tier.Reason {
 	text := ""
 	switch {
 	case !known:
-		text = "%s is of a log that the ledger never opened: the ledger is an older one"
+		text = "%s is of a log that the ledger never opened: " + olderLedger
 	case o.Entry && o.Position >= s.Next:
-		text = "%s is at a position that the ledger never handed out: the ledger is an older one"
+		text = "%s is at a position that the ledger never handed out: " + olderLedger
 	default:
 		return nil
 	}

@@ -66,6 +66,9 @@ func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Re
 				begins, f.Start), nil
 		}
 	}
+	if why := x.MayRecord(ctx, f.Log); why != nil {
+		return engine.Failed{Reason: *why}, nil
+	}
 	return x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: f.Start, Expired: f.Expired,
 		Cause: f.Cause, At: x.c.Now()})
 }
@@ -276,7 +279,7 @@ func (x *Executor) ledgerKnows(ctx context.Context, log tier.LogID, s tier.LogSt
 		return tier.Unknown, err.Error()
 	case found && newest >= s.Next:
 		return tier.No, fmt.Sprintf("the manifest of %s has an entry at position %d, the ledger's next "+
-			"one is %d: the ledger is an older one", log, newest, s.Next)
+			"one is %d: "+olderLedger, log, newest, s.Next)
 	}
 	return tier.Yes, ""
 }
