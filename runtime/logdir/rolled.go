@@ -169,11 +169,13 @@ type partition struct {
 	changelog   bool // Fluss: of a table with a primary key
 }
 
-// tail is how far the active segment was walked through: what is before pos need not be read again.
+// tail is how far the active segment was walked through: what is before pos need not be read again,
+// as long as the last batch before it is still there.
 type tail struct {
 	file tier.Stat
 	pos  int64
-	end  tier.Offset // one past the last offset before pos
+	end  tier.Offset  // one past the last offset before pos
+	last kbatch.Batch // before pos; its Size is 0 where none was read
 }
 
 // end returns where the active segment ends: one past its last whole batch. Checksums are not
@@ -184,7 +186,7 @@ func (p *partition) end(f *folder, s segmentFile, root vfs.Dir, scan *tier.Scan)
 	}
 	t := p.tail
 	if t.file.Inode != s.stat.Inode || t.pos > s.stat.Size {
-		t = tail{end: s.base}
+		t = tail{}
 	}
 	t.file = s.stat
 	err := t.walk(root, p.format, path.Join(f.dir, s.name), s.base)
@@ -206,7 +208,9 @@ func (t *tail) walk(root vfs.Dir, format kbatch.Format, name string, base tier.O
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if t.pos == 0 {
+	if b, err := format.Next(file, t.last.Position, t.file.Size); err != nil || b != t.last {
+		// Nothing was read yet, or another leader has cut the file off and written it anew.
+		t.pos, t.end, t.last = 0, base, kbatch.Batch{}
 		t.jump(root, format, file, name, base)
 	}
 	// Every step goes forward by at least the smallest batch.
@@ -218,7 +222,7 @@ func (t *tail) walk(root vfs.Dir, format kbatch.Format, name string, base tier.O
 		if err != nil {
 			return err
 		}
-		t.pos, t.end = t.pos+b.Size, b.Next()
+		t.pos, t.end, t.last = t.pos+b.Size, b.Next(), b
 	}
 	return nil
 }

@@ -383,6 +383,8 @@ func TestKafkaTail(t *testing.T) {
 		end("and the other half", 150)
 		b.put(name, log[:2*batch])
 		end("truncated", 120)
+		b.put(name, kbatchtest.V2(nil, kbatchtest.Spec{Base: 100, Last: 179, Body: 3 * batch}))
+		end("written anew, with a longer batch where it ended", 180)
 		b.put(name, append(log[:3*batch:3*batch], make([]byte, 500)...))
 		end("preallocated zeros", 130)
 		b.put(name, append(log[:3*batch:3*batch], log[:batch]...))
@@ -545,7 +547,7 @@ func TestRescanWalksOn(t *testing.T) {
 	s := b.open(tier.LayoutKafka)
 	scan(t, s, now)
 	*b.clock += second
-	b.put(name, append(make([]byte, 303), log[303:]...))
+	b.put(name, append(make([]byte, 202), log[202:]...)) // the last batch of then is still there
 	b.put("orders-0/leader-epoch-checkpoint", []byte("0\n0\n"))
 	if got := scan(t, s, now+minute).Scans[0]; got.LocalEnd != 100 {
 		t.Errorf("ends at %d, want 100", got.LocalEnd)
