@@ -187,7 +187,7 @@ type object struct {
 	chunk int64 // bytes of a chunk
 }
 
-// of returns the object in chunks of the usual size.
+// chunked is the object in chunks of the usual size.
 func chunked(key tier.ObjectKey, size int64) object { return object{key, size, ChunkBytes} }
 
 func (o *object) chunks() int64 { return (o.size + o.chunk - 1) / o.chunk }
@@ -199,7 +199,7 @@ func (o *object) bytesOf(n int64) int64 { return min(o.chunk, o.size-n*o.chunk) 
 func (o *object) name(n int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %d %s %q %d %d", o.key.Log.String(), o.key.Epoch,
 		o.key.Base, o.key.Attempt, o.key.Name, o.chunk, n))
-	return fmt.Sprintf("%x.v1", sum[:16])
+	return fmt.Sprintf("%x%s", sum[:16], chunkSuffix)
 }
 
 // readAt fills p with the bytes of the object from off on, which must be there. Chunks that nobody

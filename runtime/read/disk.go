@@ -17,12 +17,13 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	chunkSuffix = ".v1"
+	chunkSuffix = ".v2"
 	halfSuffix  = ".half" // of a file that is still being written
 	sumBytes    = 4
 )
 
-// openDisk takes over what an earlier cache left, the newest first; halves are removed.
+// openDisk takes over what an earlier cache left, the newest first. Halves are removed, and chunks
+// of another format.
 func (x *Cache) openDisk() error {
 	infos, err := x.c.Dir.List(".")
 	if err != nil {
@@ -35,7 +36,7 @@ func (x *Cache) openDisk() error {
 		case !i.Regular():
 		case strings.HasSuffix(i.Name, chunkSuffix) && i.Size > sumBytes:
 			x.disk.add(&kept{name: i.Name, size: i.Size, at: i.ModTime})
-		case strings.HasSuffix(i.Name, halfSuffix), strings.HasSuffix(i.Name, chunkSuffix):
+		default:
 			gone = append(gone, i.Name)
 		}
 	}
@@ -84,10 +85,15 @@ func (x *Cache) readFile(name string, size int64) (data []byte, err error) {
 		return nil, err
 	}
 	data = buf[:size:size]
-	if crc32.Checksum(data, castagnoli) != binary.BigEndian.Uint32(buf[size:]) {
+	if chunkSum(name, data) != binary.BigEndian.Uint32(buf[size:]) {
 		return nil, tier.ErrDamaged
 	}
 	return data, nil
+}
+
+// chunkSum is the CRC32C of a chunk's name and bytes: a file that has the name of another is none.
+func chunkSum(name string, data []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(name), castagnoli), castagnoli, data)
 }
 
 // toDisk writes the chunks of the run to their files, and returns which others had to make room. A
@@ -121,7 +127,7 @@ func (x *Cache) writeFile(name string, data []byte) (err error) {
 	}
 	_, err = f.Write(data)
 	if err == nil {
-		_, err = f.Write(binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
+		_, err = f.Write(binary.BigEndian.AppendUint32(nil, chunkSum(name, data)))
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = x.c.Dir.Replace(half, name)

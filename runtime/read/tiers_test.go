@@ -95,7 +95,7 @@ func TestACacheFileIsNotTrusted(t *testing.T) {
 	}
 	w.useCache(open())
 	want := w.readAll(orders, 0, 1<<20)
-	files, err := filepath.Glob(filepath.Join(disk, "*.v1"))
+	files, err := filepath.Glob(filepath.Join(disk, "*.v2"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v %v", files, err)
 	}
