@@ -77,23 +77,30 @@ type AbortedTxn struct {
 // quiet remembers closed local segments that have no .txnindex. It is safe for concurrent use.
 type quiet struct {
 	mu    sync.Mutex
-	files map[fileID]bool
+	files map[quietFile]bool
+}
+
+// quietFile is a segment's file as it was: one that was written anew may have aborted transactions.
+type quietFile struct {
+	log  tier.LogID
+	base tier.Offset
+	stat tier.Stat
 }
 
 // quietMax bounds how many are remembered.
 const quietMax = 1 << 16
 
-func (q *quiet) has(f fileID) bool {
+func (q *quiet) has(f quietFile) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.files[f]
 }
 
-func (q *quiet) add(f fileID) {
+func (q *quiet) add(f quietFile) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.files == nil || len(q.files) == quietMax {
-		q.files = map[fileID]bool{}
+		q.files = map[quietFile]bool{}
 	}
 	q.files[f] = true
 }
@@ -101,7 +108,7 @@ func (q *quiet) add(f fileID) {
 // abortedIn reads the .txnindex of the place. One that the store lost cannot be made up for by
 // looking at less: without it, aborted records would pass for committed ones.
 func (r *Reader) abortedIn(ctx context.Context, v *view, p place) (out []AbortedTxn, err error) {
-	known := fileID{log: v.id, base: p.segment.Base, number: p.segment.Log.Inode}
+	known := quietFile{v.id, p.segment.Base, p.segment.Log}
 	if p.local && r.quiet.has(known) {
 		return nil, nil
 	}
@@ -128,7 +135,7 @@ func (r *Reader) abortedIn(ctx context.Context, v *view, p place) (out []Aborted
 		if err != nil {
 			return nil, err
 		}
-		if p.segment.Closed() && f.id.number == known.number {
+		if p.segment.Closed() && f.stat == known.stat {
 			r.quiet.add(known)
 		}
 		return nil, again.Close()

@@ -16,8 +16,10 @@
 // its place. A high watermark below the copied offset is not known yet, as after a broker's start:
 // what was copied was below it once.
 //
-// Every batch of the Kafka layout is checked by its own checksum before it is handed out. Of other
-// layouts tierd knows no records; see Read.
+// Every batch of the layouts kafka and fluss is checked by its own checksum before it is handed
+// out, and one that comes from the store must lie in the range that its copy is of. What no reader
+// can see are objects that a store has exchanged and that hold the same offsets; verify does. Of
+// plain logs tierd knows no records; see Read.
 //
 // # How an offset is found
 //
@@ -30,9 +32,10 @@
 // # The cache
 //
 // Objects are immutable, so bytes once read stay right. They are kept in chunks, in memory and,
-// with a directory, on disk: a file is the chunk's bytes and their CRC32C (big-endian u32), its
-// name the first 16 bytes of the SHA-256 of the chunk's key in hexadecimal, and ".v1". One that
-// does not fit its sum is thrown away. Concurrent readers of a chunk share one request.
+// with a directory, on disk: a file is the chunk's bytes and a CRC32C (big-endian u32) of its name
+// and these. The name is the first 16 bytes of the SHA-256 of the chunk's key in hexadecimal, and
+// ".v2". One that does not fit its sum is thrown away. Concurrent readers of a chunk share one
+// request.
 //
 // # Ends
 //

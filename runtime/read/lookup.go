@@ -33,7 +33,9 @@ func (f *segfile) seek(o tier.Offset) (b kbatch.Batch, sequential bool, err erro
 		return b, true, err
 	}
 	if pos, ok := f.r.hints.get(f.id, o); ok {
-		if b, err := f.walk(pos, o); err == nil || err == io.EOF {
+		b, err := f.walk(pos, o)
+		// A local file may have been written anew since: what lies there may be what follows.
+		if err == nil && (f.file == nil || b.Base <= o) || err == io.EOF && f.file == nil {
 			return b, true, err
 		}
 	}
@@ -62,7 +64,7 @@ func (f *segfile) walk(pos int64, o tier.Offset) (kbatch.Batch, error) {
 		if err := f.ctx.Err(); err != nil {
 			return kbatch.Batch{}, err
 		}
-		b, err := f.format.Next(f.at, pos, f.size)
+		b, err := f.next(pos)
 		if err != nil || b.Last >= o {
 			return b, err
 		}
@@ -70,15 +72,36 @@ func (f *segfile) walk(pos int64, o tier.Offset) (kbatch.Batch, error) {
 	}
 }
 
-// walkAll is walk from the beginning, or from what an earlier one has learnt.
+// next reads the header of the batch at the byte pos. An object that has batches of other offsets
+// than were copied is damaged: its batches may be sound, and must not pass for a gap.
+func (f *segfile) next(pos int64) (kbatch.Batch, error) {
+	b, err := f.format.Next(f.at, pos, f.size)
+	if err == nil {
+		err = f.within(&b)
+	}
+	return b, err
+}
+
+// within checks that a batch of a copy lies in the range that the copy is of.
+func (f *segfile) within(b *kbatch.Batch) error {
+	if f.file != nil {
+		return nil
+	}
+	return kbatch.NewOrder(f.copy.Content.Range).Add(b)
+}
+
+// walkAll is walk from the beginning; of an object from what an earlier one has learnt.
 func (f *segfile) walkAll(o tier.Offset) (kbatch.Batch, error) {
+	if f.file != nil {
+		return f.walk(0, o)
+	}
 	index := f.r.rebuilt.of(f.id)
 	pos := index.near(o)
 	for {
 		if err := f.ctx.Err(); err != nil {
 			return kbatch.Batch{}, err
 		}
-		b, err := f.format.Next(f.at, pos, f.size)
+		b, err := f.next(pos)
 		if err != nil || b.Last >= o {
 			return b, err
 		}
@@ -117,7 +140,7 @@ func (f *segfile) near(o tier.Offset) (int64, error) {
 	if err = errors.Join(err, index.Close()); err != nil {
 		return 0, err
 	}
-	if b, err := f.format.Next(f.at, pos, f.size); err != nil || b.Base < f.base || b.Base > o {
+	if b, err := f.next(pos); err != nil || b.Base < f.base || b.Base > o {
 		return 0, nil
 	}
 	return pos, nil
@@ -179,14 +202,14 @@ func searchIndex(at io.ReaderAt, size int64, base, o tier.Offset) int64 {
 	return pos
 }
 
-// rebuilt holds what was learnt of files whose index does not help.
+// rebuilt holds what was learnt of objects whose index does not help.
 type rebuilt struct {
 	mu    sync.Mutex
 	files map[fileID]*sparse
 	order []fileID
 }
 
-// rebuiltMax bounds how many files are remembered.
+// rebuiltMax bounds how many objects are remembered.
 const rebuiltMax = 64
 
 func (r *rebuilt) of(id fileID) *sparse {

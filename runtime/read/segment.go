@@ -38,6 +38,7 @@ type segfile struct {
 	format kbatch.Format
 	// Of a local one.
 	file File
+	stat tier.Stat // when it was opened
 	// Of a remote one.
 	copy   tier.Copy
 	object object
@@ -106,7 +107,7 @@ func (r *Reader) openPlace(ctx context.Context, v *view, p place) (*segfile, err
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	f.file, f.at, f.size, f.name = file, file, stat.Size, name
+	f.file, f.at, f.size, f.name, f.stat = file, file, stat.Size, name, stat
 	f.id = fileID{log: v.id, base: f.base, number: stat.Inode}
 	return f, nil
 }
@@ -195,7 +196,10 @@ func (f *segfile) readBatches(v *view, p place, from tier.Offset, maxBytes int64
 		if errors.Is(err, kbatch.ErrTorn) && pos > 0 {
 			break // the rest of it is for the next chunk
 		}
-		if err == nil && b.Last >= below || err == nil && b.Base >= p.Next {
+		if err == nil {
+			err = f.within(&b)
+		}
+		if err == nil && (b.Last >= below || b.Base >= p.Next) {
 			break
 		}
 		if err == nil && b.Base < next {

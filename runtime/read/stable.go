@@ -177,8 +177,8 @@ func (u *undecided) goOn(ctx context.Context, r *Reader, v *view) error {
 func (u *undecided) walk(f *segfile, v *view, p place) error {
 	b, _, err := f.seek(u.at)
 	below := f.below(v, p)
-	for ; err == nil && b.Last < below && b.Base < p.Next; b, err = f.format.Next(f.at,
-		b.Position+b.Size, f.size) {
+	for ; err == nil && b.Last < below && b.Base < p.Next; b, err = f.next(b.Position +
+		b.Size) {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}

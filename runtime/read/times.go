@@ -93,7 +93,7 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 	}
 	b, _, err := f.seek(start)
 	below := f.below(v, p)
-	for ; err == nil && b.Last < below; b, err = f.format.Next(f.at, b.Position+b.Size, f.size) {
+	for ; err == nil && b.Last < below; b, err = f.next(b.Position + b.Size) {
 		if b.MaxTimestamp < timestamp || b.Size > batchBytesMax {
 			continue
 		}

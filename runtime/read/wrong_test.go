@@ -1,0 +1,161 @@
+package read
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// records is a batch of a size that does not depend on its offsets.
+func records(base, last tier.Offset) []byte {
+	return kbatchtest.V2(nil, kbatchtest.Spec{Base: base, Last: last, Body: 100})
+}
+
+// TestSwappedObjectsAreDamage has the store give one segment's object under the name of another,
+// with which it has the size in common: each batch is sound, and none is one of that segment. It
+// must not look like a segment that compaction has emptied.
+func TestSwappedObjectsAreDamage(t *testing.T) {
+	t.Parallel()
+	g := newGrown(t)
+	g.must(os.WriteFile(filepath.Join(g.world.dir, "recovery-point-offset-checkpoint"),
+		[]byte("0\n1\ngrown 0 50\n"), 0o600))
+	g.write(log0, "50", records(0, 9), records(10, 19))
+	g.write("00000000000000000020.log", "50", records(20, 29), records(30, 39))
+	g.write("00000000000000000040.log", "50", records(40, 49))
+	if n := len(g.archive(g.id)); n != 2 {
+		t.Fatalf("%d segments were copied", n)
+	}
+	g.drop(g.id, 2)
+	g.scan()
+	keys := slices.DeleteFunc(g.mem.Keys(), func(key string) bool {
+		return !strings.HasSuffix(key, ".log")
+	})
+	first, _ := g.mem.Object(keys[0])
+	second, _ := g.mem.Object(keys[1])
+	if len(keys) != 2 || len(first) != len(second) {
+		t.Fatalf("%v, of %d and %d bytes", keys, len(first), len(second))
+	}
+	g.mem.Put(keys[0], second)
+	g.mem.Put(keys[1], first)
+	for _, o := range []tier.Offset{0, 15, 20, 39} {
+		g.suspects = nil
+		c, err := g.reader.Read(t.Context(), g.id, o, 1<<20)
+		if !errors.Is(err, tier.ErrDamaged) || len(g.suspects) == 0 {
+			t.Errorf("from %d: up to %d, %d bytes, %v, suspects %v; want damaged", o, c.Next,
+				len(c.Batches), err, g.suspects)
+		}
+	}
+	if at, _, found, err := g.reader.ForTime(t.Context(), g.id, 0); !errors.Is(err, tier.ErrDamaged) {
+		t.Errorf("by timestamp: %d %v %v, want damaged", at, found, err)
+	}
+	if _, err := g.reader.LastStable(t.Context(), g.id); !errors.Is(err, tier.ErrDamaged) {
+		t.Errorf("the last stable offset: %v, want damaged", err)
+	}
+}
+
+// TestAFileThatWasWrittenAnewIsLookedUpAnew has a leader that wrote more offsets into each byte
+// than the one before it. Where a reader of the first stopped lies a batch of the second, and
+// behind offsets that the reader has not seen.
+func TestAFileThatWasWrittenAnewIsLookedUpAnew(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"a batch", "the end"} {
+		g := newGrown(t)
+		g.write(log0, "15", records(0, 4), records(5, 9), records(10, 14))
+		c, err := g.reader.Read(t.Context(), g.id, 0, int64(2*len(records(0, 4))))
+		if err != nil || c.Next != 10 {
+			t.Fatalf("up to %d: %v", c.Next, err)
+		}
+		anew := [][]byte{records(0, 9), records(10, 19)}
+		if what == "a batch" {
+			anew = append(anew, records(20, 29))
+		}
+		g.write(log0, "30", anew...)
+		c, err = g.reader.Read(t.Context(), g.id, 10, 1)
+		if err != nil || !bytes.Equal(c.Batches, anew[1]) {
+			t.Errorf("%s lies there: [%d, %d), %v; want what begins at 10", what, c.Base, c.Next, err)
+		}
+	}
+}
+
+// TestAFileThatWasWrittenAnewMayHaveAborts: that a closed segment had no .txnindex says nothing of
+// what another leader wrote in its place.
+func TestAFileThatWasWrittenAnewMayHaveAborts(t *testing.T) {
+	t.Parallel()
+	g := newGrown(t)
+	g.must(os.WriteFile(filepath.Join(g.world.dir, "recovery-point-offset-checkpoint"),
+		[]byte("0\n1\ngrown 0 40\n"), 0o600))
+	g.write("00000000000000000030.log", "40", records(30, 39))
+	g.write(log0, "40", records(0, 29))
+	if list, err := g.reader.Aborted(t.Context(), g.id, 0, 40); err != nil || len(list) > 0 {
+		t.Fatalf("%v %v", list, err)
+	}
+	index := make([]byte, txnIndexEntryBytes)
+	binary.BigEndian.PutUint64(index[2:], 7)
+	binary.BigEndian.PutUint64(index[18:], 10)
+	binary.BigEndian.PutUint64(index[26:], 11)
+	g.write("00000000000000000000.txnindex", "40", index)
+	g.write(log0, "40", part(0, 9, 7), marker(10, 7), records(11, 29))
+	list, err := g.reader.Aborted(t.Context(), g.id, 0, 40)
+	if want := (AbortedTxn{7, 0, 10, 11}); err != nil || !slices.Equal(list, []AbortedTxn{want}) {
+		t.Errorf("%v %v, want %v", list, err, want)
+	}
+}
+
+// TestCacheFilesAreNotTakenForEachOther swaps the files of two chunks: each has its own checksum,
+// and is of the other.
+func TestCacheFilesAreNotTakenForEachOther(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewMem(func() tier.Time { return t0 })
+	open := func() *Cache {
+		t.Helper()
+		x, err := NewCache(CacheConfig{Store: letters{}, Dir: disk, DiskBytes: 1 << 20,
+			Now: func() tier.Time { return t0 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	a, b := chunked(tier.ObjectKey{Name: "a"}, 100), chunked(tier.ObjectKey{Name: "b"}, 100)
+	read := func(x *Cache, o object) byte {
+		t.Helper()
+		var p [1]byte
+		if err := x.readAt(t.Context(), o, p[:], 50, 1); err != nil {
+			t.Fatal(err)
+		}
+		return p[0]
+	}
+	x := open()
+	if read(x, a) != 'a' || read(x, b) != 'b' {
+		t.Fatal("not what the store has")
+	}
+	for _, step := range [][2]string{{a.name(0), "a"}, {b.name(0), a.name(0)}, {"a", b.name(0)}} {
+		if err := disk.Rename(step[0], step[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x = open()
+	if got := string([]byte{read(x, a), read(x, b)}); got != "ab" || x.Stats().DiskErrors != 2 {
+		t.Errorf("%q from the files of each other, %+v", got, x.Stats())
+	}
+}
+
+// letters is a store whose objects repeat their name.
+type letters struct{}
+
+// ReadFile implements Store.
+func (letters) ReadFile(_ context.Context, k tier.ObjectKey, _ int64, bufs ...[]byte) error {
+	for _, b := range bufs {
+		copy(b, bytes.Repeat([]byte(k.Name), len(b)))
+	}
+	return nil
+}
