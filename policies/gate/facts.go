@@ -305,7 +305,9 @@ func (o *objections) proof(f *Facts) {
 	if !f.Table.Tiering {
 		object(tier.CodeTierState, "remote.storage.enable is false, and the tier state still ENABLED")
 	}
-	if f.Safety.EpochCurrent != tier.Yes {
+	// Of what was never copied there is no copy to be of another epoch, or of other files.
+	copied := p.Recorded != tier.No
+	if copied && f.Safety.EpochCurrent != tier.Yes {
 		object(tier.CodeTierEpoch, "the copy is of a tier epoch that no longer counts")
 	}
 	if f.Seg.Range.Next > f.Log.Copied {
@@ -319,7 +321,7 @@ func (o *objections) proof(f *Facts) {
 	if p.Recorded != tier.Yes {
 		object(tier.CodeNotCopied, "no finished copy of it is recorded")
 	}
-	if p.Identity != tier.Yes {
+	if copied && p.Identity != tier.Yes {
 		object(tier.CodeChanged, "the local files are not shown to be those that were copied")
 	}
 	switch {

@@ -286,6 +286,14 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
+// TestWhatWasNeverCopiedHasNoCopy has nothing said of a copy where there is none.
+func TestWhatWasNeverCopiedHasNoCopy(t *testing.T) {
+	t.Parallel()
+	f := good()
+	f.Safety.Proof, f.Safety.EpochCurrent = gate.Proof{Recorded: tier.No}, tier.Unknown
+	demand(t, "never copied", f, tier.CodeNotCopied)
+}
+
 func TestObjectionSaysWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	f := good()
