@@ -246,12 +246,11 @@ func (d *Daemon) tendReserve() {
 }
 
 func (d *Daemon) node() gate.NodeFacts {
-	name, _ := os.Hostname()
 	used, free, err := disk(d.gen.Load().config.DataDir)
 	if err != nil {
 		d.log.Error("look at the disk", "err", err)
 	}
-	return gate.NodeFacts{Name: name, DiskUsedBytes: used, DiskFreeBytes: free}
+	return gate.NodeFacts{Name: nodeName(), DiskUsedBytes: used, DiskFreeBytes: free}
 }
 
 // newAttempt makes an id: the time in milliseconds in six bytes, and ten random ones. The time lets

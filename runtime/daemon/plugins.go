@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func checkPlugins(c *config.Config, modules [][]byte) error {
 
 // loadSet loads the modules with the plugins' configuration. The error is of type config.Problems.
 func loadSet(c *config.Config, modules [][]byte, o plugin.Options) (*plugin.Set, error) {
-	o.Node, _ = os.Hostname()
+	o.Node = nodeName()
 	specs := make([]plugin.Spec, len(c.Plugins))
 	for i, p := range c.Plugins {
 		specs[i] = plugin.Spec{Name: p.Name, Wasm: modules[i], SHA256: p.SHA256, Config: p.Config}

@@ -110,12 +110,17 @@ func (d *Daemon) begin(ctx context.Context, retryFor time.Duration, command stri
 
 // owner is who this daemon is to the store.
 func (d *Daemon) owner(ledger string) objstore.Owner {
-	host := os.Getenv("TIERD_NODE")
-	if host == "" {
-		host, _ = os.Hostname()
-	}
-	return objstore.Owner{Ledger: ledger, Host: host, DataDir: d.gen.Load().config.DataDir,
+	return objstore.Owner{Ledger: ledger, Host: nodeName(), DataDir: d.gen.Load().config.DataDir,
 		Created: d.now()}
+}
+
+// nodeName is this machine's name, to the store, to policies and to plugins.
+func nodeName() string {
+	if name := os.Getenv("TIERD_NODE"); name != "" {
+		return name
+	}
+	name, _ := os.Hostname()
+	return name
 }
 
 // own claims the ledger's id in the store, or confirms it.
