@@ -22,7 +22,7 @@ SDK := ./cmd/... ./objstore/providers
 	rewrite check check-rest demo interop
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 build: ## compile everything; the commands go to bin/
 	$(GO) build ./...

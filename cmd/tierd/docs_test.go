@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -31,6 +33,42 @@ func TestPluginsPage(t *testing.T) {
 		env.Setenv("GOFLAGS", "")
 		return shortSocket(env)
 	})
+}
+
+// TestCommandLinePage finds each command in the synopsis of docs/cli.md, with each of its flags.
+func TestCommandLinePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := kong.New(&cli{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, synopsis, _ := strings.Cut(string(page), "```\n")
+	synopsis, _, _ = strings.Cut(synopsis, "\n```")
+	// Long lines go on in the next one.
+	synopsis = strings.ReplaceAll(synopsis, "\n      ", " ")
+	for _, command := range parser.Model.Leaves(true) {
+		name := "tierd"
+		for n := command; n.Parent != nil; n = n.Parent {
+			name = "tierd " + n.Name + strings.TrimPrefix(name, "tierd")
+		}
+		i := slices.IndexFunc(strings.Split(synopsis, "\n"), func(line string) bool {
+			return line == name || strings.HasPrefix(line, name+" ")
+		})
+		if i < 0 {
+			t.Errorf("the synopsis of docs/cli.md has no line for %q", name)
+			continue
+		}
+		line := strings.NewReplacer("[", " ", "]", " ").Replace(strings.Split(synopsis, "\n")[i])
+		for _, f := range command.Flags {
+			if f.Name != "output" && !slices.Contains(strings.Fields(line), "--"+f.Name) {
+				t.Errorf("the synopsis of docs/cli.md has no --%s of %q", f.Name, name)
+			}
+		}
+	}
 }
 
 // follow does what a section of a page says, in order: each block of sh must print what the block

@@ -230,7 +230,7 @@ func pluginName(module string) string {
 
 // pluginNewCmd begins a plugin.
 type pluginNewCmd struct {
-	Lang string `required:"" enum:"go,c,rust" help:"Language: ${enum}."`
+	Lang string `required:"" enum:"go,c,rust" placeholder:"LANGUAGE" help:"Language: ${enum}."`
 	Dir  string `arg:"" help:"Directory to make."`
 }
 

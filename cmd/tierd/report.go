@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/daemon"
 	"github.com/tierd/tierd/runtime/tier"
@@ -56,19 +58,35 @@ func leftJSON(x daemon.Left, alarm bool) left {
 }
 
 func printReport(p *page, r *daemon.Report) {
-	p.line("copied %d segments (%s), deleted %d (%s), %d not copied (%s)",
+	p.line("copied %d segments (%s), deleted %d (%s), left to copy %d (%s)",
 		r.CopiedSegments, humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes),
 		r.UncopiedSegments, humanBytes(r.UncopiedBytes))
 	for _, x := range r.Alarms {
 		p.alarm("! %s%s: %s", subject(x), x.Reason.Code, x.Reason.Text)
 	}
 	for _, x := range r.Waiting {
-		until := ""
-		if x.Reason.Until != 0 {
-			until = " until " + x.Reason.Until.String()
-		}
-		p.line("  %swaiting%s: %s: %s", subject(x), until, x.Reason.Code, x.Reason.Text)
+		p.line("  %s%s", subject(x), humanWaiting(x.Reason))
 	}
+}
+
+// humanWaiting says what is waited for, and until when. What a policy decided does not end when it
+// is asked again: only the answer may be another one then.
+func humanWaiting(r tier.Reason) string {
+	switch {
+	case r.Until == 0:
+		return fmt.Sprintf("waiting: %s: %s", r.Code, humanText(r))
+	case r.Rule != "":
+		return fmt.Sprintf("waiting: %s: %s, asked again at %s", r.Code, humanText(r), r.Until)
+	}
+	return fmt.Sprintf("waiting until %s: %s: %s", r.Until, r.Code, humanText(r))
+}
+
+// humanText is the text of a reason with the rule that decided.
+func humanText(r tier.Reason) string {
+	if by := humanRule(api.ReasonOf(r, false)); by != "" {
+		return fmt.Sprintf("%s (%s)", r.Text, by)
+	}
+	return r.Text
 }
 
 // subject names what a reason concerns, with a colon.

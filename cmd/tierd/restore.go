@@ -23,9 +23,9 @@ import (
 type restoreCmd struct {
 	output
 	Subject string `arg:"" name:"log|table" help:"One log (table/name), or all logs of a table."`
-	To      string `required:"" type:"path" help:"Directory to write: a new one, an empty one, or an unfinished restore of the same."`
+	To      string `required:"" type:"path" placeholder:"DIR" help:"Directory to write: a new one, an empty one, or an unfinished restore of the same."`
 	From    int64  `default:"0" help:"First offset that is needed: older segments are left out. Of one log only."`
-	Until   string `help:"Leave out segments that are newer, RFC 3339: the last one is the first that reaches this time."`
+	Until   string `placeholder:"TIME" help:"Leave out segments that are newer, RFC 3339: the last one is the first that reaches this time."`
 	DryRun  bool   `help:"Say what would be written, and write nothing."`
 	Workers int    `default:"4" help:"Files that are written at one time."`
 }

@@ -10,7 +10,7 @@ import (
 // statusCmd shows where every log stands.
 type statusCmd struct {
 	output
-	Table string `help:"Only this table, with its settings and where each comes from."`
+	Table string `placeholder:"TABLE" help:"Only this table, with its settings and where each comes from."`
 }
 
 // Help gives examples.
