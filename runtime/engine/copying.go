@@ -283,7 +283,7 @@ func (e *Engine) failed(l *logIndex, what failure, f Failed) {
 		l.state.Next = max(l.state.Next, f.Attempt.Position+1)
 	}
 	if f.Quarantine {
-		if i := l.at(f.Segment.Base); i >= 0 {
+		if l.has(f.Segment) {
 			l.quarantine = append(l.quarantine, quarantine{f.Segment, f.Reason})
 		}
 		return

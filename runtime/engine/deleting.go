@@ -193,10 +193,7 @@ func (e *Engine) brake(l *logIndex, t *tableIndex, braked bool, after tier.Brake
 // want queues a log whose oldest segment may go; unwant takes it out.
 func (e *Engine) want(t *tableIndex, l *logIndex) {
 	t.want.fix(l)
-	i, found := slices.BinarySearchFunc(e.wanting, t.name, func(t *tableIndex, name string) int {
-		return cmp.Compare(t.name, name)
-	})
-	if !found {
+	if i, found := e.findWanting(t); !found {
 		e.wanting = slices.Insert(e.wanting, i, t)
 	}
 }
@@ -207,12 +204,16 @@ func (e *Engine) unwant(l *logIndex) {
 	if t.want.len() > 0 {
 		return
 	}
-	i, found := slices.BinarySearchFunc(e.wanting, t.name, func(t *tableIndex, name string) int {
-		return cmp.Compare(t.name, name)
-	})
-	if found {
+	if i, found := e.findWanting(t); found {
 		e.wanting = slices.Delete(e.wanting, i, i+1)
 	}
+}
+
+// findWanting returns where the table is among those that want to delete, or would be.
+func (e *Engine) findWanting(t *tableIndex) (i int, found bool) {
+	return slices.BinarySearchFunc(e.wanting, t.name, func(t *tableIndex, name string) int {
+		return cmp.Compare(t.name, name)
+	})
 }
 
 // deleteFinished takes out what went, and remembers why the next one stayed.
@@ -270,11 +271,7 @@ func (e *Engine) keep(l *logIndex, k Kept) {
 		return // it is another file by now
 	}
 	k.Segment = l.local[i]
-	askAt := e.now + max(e.settings.AskAgain, 1)
-	if k.Due > e.now {
-		askAt = min(askAt, k.Due)
-	}
-	l.kept = &keptSegment{Kept: k, askAt: askAt}
+	l.kept = &keptSegment{Kept: k, askAt: e.askAt(k.Due)}
 	if l.outdated {
 		l.kept = nil
 	}

@@ -240,16 +240,19 @@ func (e *Engine) log(id tier.LogID) *logIndex {
 	}
 	l := &logIndex{id: id, due: never}
 	e.logs[id] = l
-	i, _ := slices.BinarySearchFunc(e.order, id, func(l *logIndex, id tier.LogID) int {
-		return l.id.Compare(id)
-	})
+	i, _ := find(e.order, id)
 	e.order = slices.Insert(e.order, i, l)
 	t := e.table(id.Table)
-	i, _ = slices.BinarySearchFunc(t.logs, id, func(l *logIndex, id tier.LogID) int {
-		return l.id.Compare(id)
-	})
+	i, _ = find(t.logs, id)
 	t.logs = slices.Insert(t.logs, i, l)
 	return l
+}
+
+// find returns where the log is in a list that ascends by id, or would be.
+func find(list []*logIndex, id tier.LogID) (i int, found bool) {
+	return slices.BinarySearchFunc(list, id, func(l *logIndex, id tier.LogID) int {
+		return l.id.Compare(id)
+	})
 }
 
 func (e *Engine) table(name string) *tableIndex {
@@ -434,7 +437,7 @@ func (e *Engine) considerStore(l *logIndex, t *tableIndex) {
 		e.resolveNext(l) // nobody else does
 	}
 	doubt := l.inDoubt()
-	if l.block != nil && l.leaves(t) {
+	if l.block != nil && t.state.Leaves() {
 		doubt = l.comparing // what is left of the lineage leaves with the rest
 	}
 	if doubt {
@@ -610,7 +613,7 @@ func (e *Engine) fill() {
 // startWanted asks about whichever tier's oldest segment is due: the remote one first, since it is
 // the older.
 func (e *Engine) startWanted(l *logIndex, t *tableIndex) {
-	if i := l.oldestRemote(); i >= 0 && !l.expiring && l.remoteKept == nil && !l.leaves(t) &&
+	if i := l.oldestRemote(); i >= 0 && !l.expiring && l.remoteKept == nil && !t.state.Leaves() &&
 		t.state.State != tier.Disabling && e.finalStopped(t) == nil &&
 		e.remoteDue(l, t, i, l.remoteExtent().Bytes) <= e.now {
 		e.startExpire(l, t)

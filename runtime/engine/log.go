@@ -147,7 +147,18 @@ func (l *logIndex) look(s tier.Scan) {
 		l.kept = nil
 		l.reindex(s.Segments)
 	}
+	if !same && l.whole {
+		l.quarantine = slices.DeleteFunc(l.quarantine, func(q quarantine) bool {
+			return !l.has(q.segment)
+		})
+	}
 	l.raise()
+}
+
+// has reports whether the file of the segment is still there as it was.
+func (l *logIndex) has(s tier.LocalSegment) bool {
+	i := l.at(s.Base)
+	return i >= 0 && l.local[i].Log == s.Log
 }
 
 // reindex takes over the local segments, which may be those that are there, and derives their

@@ -35,7 +35,7 @@ func (e *Engine) Plan(id tier.LogID) (local Delete, remote Expire, ok bool) {
 	}
 	remote = Expire{Log: id, Source: l.source, Remote: l.remoteExtent()}
 	for i := range l.remote {
-		if len(remote.Segments) == planMax || l.leaves(t) {
+		if len(remote.Segments) == planMax || t.state.Leaves() {
 			break
 		}
 		if l.counts(&l.remote[i]) {
@@ -112,7 +112,7 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 			continue
 		}
 		switch at := e.removeAt(l, t, r); {
-		case l.leaves(t) && !l.startMovedFor(t):
+		case t.state.Leaves() && !l.startMovedFor(t):
 			moves.add(r.Range, r.Bytes)
 		case e.goes(l, t, r) && at > now:
 			grace.add(r.Range, r.Bytes)
@@ -148,7 +148,7 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 // left nothing of is an orphan: it has no age that a limit could count.
 func (l *logIndex) removal(t *tableIndex, r *tier.Remote) tier.Action {
 	switch {
-	case l.leaves(t):
+	case t.state.Leaves():
 		return tier.DisableDelete
 	case r.Empty():
 		return tier.DeleteOrphan

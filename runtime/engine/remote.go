@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -52,7 +51,7 @@ func (e *Engine) finalStopped(t *tableIndex) *tier.Reason {
 // delete. Where the log begins then was looked at after the table became DISABLING.
 func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
 	dropped := t.state.Dropped != 0
-	if l.moving || l.expiring || !l.leaves(t) || l.startMovedFor(t) || l.deleting ||
+	if l.moving || l.expiring || !t.state.Leaves() || l.startMovedFor(t) || l.deleting ||
 		l.stale && !dropped {
 		return
 	}
@@ -76,11 +75,6 @@ func (e *Engine) considerMove(l *logIndex, t *tableIndex) {
 	e.emit(f)
 }
 
-// leaves reports whether the remote data of the log are to leave it.
-func (l *logIndex) leaves(t *tableIndex) bool {
-	return t.state.Leaves()
-}
-
 // startMovedFor reports whether the log's start was moved since the table became DISABLING, or has
 // no need to be.
 func (l *logIndex) startMovedFor(t *tableIndex) bool {
@@ -92,7 +86,7 @@ func (l *logIndex) startMovedFor(t *tableIndex) bool {
 
 // considerExpire finds out whether the oldest remote segment is worth asking the gate about.
 func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
-	if l.expiring || l.moving || l.leaves(t) || t.draining || t.state.State == tier.Disabling {
+	if l.expiring || l.moving || t.state.Leaves() || t.draining || t.state.State == tier.Disabling {
 		return
 	}
 	i := l.oldestRemote()
@@ -258,7 +252,7 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 	f := Remove{Log: l.id, Remote: l.remoteExtent()}
 	for i := range l.remote {
 		r := &l.remote[i]
-		if r.Base >= l.state.LogStart && !l.leaves(t) && !l.summed().past {
+		if r.Base >= l.state.LogStart && !t.state.Leaves() && !l.summed().past {
 			break // it is part of the log, and so are all behind it
 		}
 		if !e.goes(l, t, r) {
@@ -292,7 +286,7 @@ func (e *Engine) considerRemove(l *logIndex, t *tableIndex) {
 // goes reports whether the objects of the copy are to be removed. A copy that may still be needed
 // to show that a local file is the copied one stays until that file is gone.
 func (e *Engine) goes(l *logIndex, t *tableIndex, r *tier.Remote) bool {
-	if l.leaves(t) {
+	if t.state.Leaves() {
 		return l.startMovedFor(t)
 	}
 	if l.past(r) {
@@ -306,8 +300,7 @@ func (e *Engine) goes(l *logIndex, t *tableIndex, r *tier.Remote) bool {
 
 // identifies reports whether a local segment is the one that was copied.
 func (l *logIndex) identifies(r *tier.Remote) bool {
-	i := l.at(r.Base)
-	return i >= 0 && l.local[i].Log == r.Log
+	return l.has(tier.LocalSegment{Range: r.Range, Log: r.Log})
 }
 
 // removeAt is when the grace of what took the copy out of the log is over.
@@ -364,7 +357,7 @@ func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
 			l.state.Expired = l.state.Expired.Add(r)
 		}
 		at := res.At
-		if t := e.table(l.id.Table); l.leaves(t) {
+		if t := e.table(l.id.Table); t.state.Leaves() {
 			at = max(at, t.state.Since) // as the ledger has it, whatever the clock says
 		}
 		l.state.Moves = append(l.state.Moves, tier.StartMove{Start: res.Start, At: at,
@@ -430,7 +423,7 @@ func (e *Engine) removeFinished(l *logIndex, res Result) {
 		}
 		if !slices.ContainsFunc(l.remote, func(r tier.Remote) bool {
 			return r.Next <= l.state.LogStart
-		}) && !l.leaves(t) {
+		}) && !t.state.Leaves() {
 			l.state.Moves = nil
 		}
 		l.reindex(l.local)
@@ -486,6 +479,3 @@ func (e *Engine) waitRemover(l *logIndex) {
 		e.wantRemover = append(e.wantRemover, l)
 	}
 }
-
-// String names the segment for people.
-func (k KeptRemote) String() string { return fmt.Sprintf("%d %s", k.Position, k.Range) }

@@ -220,9 +220,7 @@ func (e *Engine) nominate(l *logIndex, wasUnasked bool) {
 			e.unasked += 2
 		}
 	}
-	i, found := slices.BinarySearchFunc(e.candidates, l.id, func(l *logIndex, id tier.LogID) int {
-		return l.id.Compare(id)
-	})
+	i, found := find(e.candidates, l.id)
 	switch {
 	case l.candidate && !found:
 		e.candidates = slices.Insert(e.candidates, i, l)

@@ -250,7 +250,7 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 
 // remoteWaits reports whether anything of the log in the store would go now if it might.
 func (e *Engine) remoteWaits(l *logIndex, t *tableIndex) bool {
-	if leaving, _ := e.Leaving(l.id); leaving.Segments > 0 || l.leaves(t) {
+	if leaving, _ := e.Leaving(l.id); leaving.Segments > 0 || t.state.Leaves() {
 		return true
 	}
 	i := l.oldestRemote()
@@ -262,7 +262,7 @@ func (e *Engine) remoteWaits(l *logIndex, t *tableIndex) bool {
 // record as one hole when tiering is turned on again, and until then only shown.
 func (e *Engine) passedBy(l *logIndex) tier.Range {
 	t := e.table(l.id.Table)
-	if t.state.State != tier.Disabled || l.leaves(t) || !l.whole || len(l.local) == 0 ||
+	if t.state.State != tier.Disabled || t.state.Leaves() || !l.whole || len(l.local) == 0 ||
 		l.remoteExtent().Segments == 0 {
 		return tier.Range{}
 	}
