@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/planted"
@@ -122,15 +123,10 @@ func (x *Executor) copied(log tier.LogID, pos tier.Position) (engine.Result, boo
 
 // sameContent reports whether both have the same files with the same bytes.
 func sameContent(a, b tier.Content) bool {
-	if a.Range.Base != b.Range.Base || len(a.Files) != len(b.Files) || len(a.Files) == 0 {
-		return false
-	}
-	for i := range a.Files {
-		if a.Files[i].FileDigest != b.Files[i].FileDigest {
-			return false
-		}
-	}
-	return true
+	return a.Range.Base == b.Range.Base && len(a.Files) > 0 &&
+		slices.EqualFunc(a.Files, b.Files, func(x, y tier.SourceFile) bool {
+			return x.FileDigest == y.FileDigest
+		})
 }
 
 // upload puts and verifies every file, and sees that the files on disk are still those that were

@@ -61,10 +61,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return &engine.Kept{Segment: c.Segment, Reasons: verdict.Reasons,
 			Due: verdict.Due}, nil
 	}
-	if err := ctx.Err(); err != nil {
-		return keep(tier.CodeRetry, "%v: %v", errGivenUp, err)
-	}
-	if err := x.overtaken(g); err != nil {
+	if err := x.stopped(ctx, g, f.Log.Table); err != nil {
 		return keep(tier.CodeRetry, "%v", err)
 	}
 	if facts.Log.State != tier.Enabled && f.Remote.Segments == 0 {
@@ -130,13 +127,15 @@ var errGivenUp = errors.New("given up before anything was deleted")
 
 // stopped says why a deletion that has its permit must not begin any more: until it was announced
 // time went by, in which its caller may have gone away, somebody pulled the brake, or another
-// configuration came into force. Whoever did that must not find something gone that was there then.
+// configuration came into force. Whoever did that, to hold something perhaps, must not find
+// something gone that was there then. The error is errGivenUp.
 func (x *Executor) stopped(ctx context.Context, g *Generation, table string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errGivenUp, err)
 	}
-	if err := x.overtaken(g); err != nil {
-		return err
+	if now := x.c.Generation().Number; now != g.Number && !planted.Is(planted.NotDrained) {
+		return fmt.Errorf("%w: configuration %d came into force, and %d had been asked", errGivenUp,
+			now, g.Number)
 	}
 	why := g.Paused()
 	if why == nil {

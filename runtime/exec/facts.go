@@ -278,7 +278,7 @@ func (x *Executor) proveStore(ctx context.Context, src Source, p *gate.Proof, lo
 		return
 	}
 	p.Manifest = tier.Yes
-	p.Lineage = tier.TruthOf(sameLineage(fact.Add.Content.Lineage, cp.Content.Lineage))
+	p.Lineage = tier.TruthOf(slices.Equal(fact.Add.Content.Lineage, cp.Content.Lineage))
 	a := tier.Attempt{ID: cp.Attempt, Epoch: cp.Epoch, Range: cp.Content.Range}
 	for _, file := range cp.Content.Files {
 		err := x.readBack(ctx, src, log, objectKey(log, a, file.Name), file.FileDigest)
@@ -308,16 +308,4 @@ func (x *Executor) readBack(ctx context.Context, src Source, log tier.LogID, key
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return x.c.Store.VerifyFile(ctx, key, d, mode, r)
-}
-
-func sameLineage(a, b []tier.EpochStart) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -391,13 +391,30 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 		if err := x.c.Store.DeleteFiles(ctx, permit, facts.Target(), keys); err != nil {
 			return err
 		}
-		for _, k := range keys { // gone is what the store says is gone
-			if err := x.c.Store.StatFile(ctx, k, 0); !errors.Is(err, ErrVanished) {
-				return fmt.Errorf("%s is still there after its deletion: %w", k.Name, err)
+		for _, k := range keys {
+			if err := x.gone(ctx, k); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// gone makes sure that an object that was deleted is not there any more, which is for the store to
+// say.
+func (x *Executor) gone(ctx context.Context, k tier.ObjectKey) error {
+	key, err := x.c.Store.FileKey(k)
+	if err != nil {
+		return err
+	}
+	_, err = x.c.Store.Size(ctx, key)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s is still there after its deletion", key)
+	case !errors.Is(err, ErrVanished):
+		return fmt.Errorf("whether %s is gone cannot be told: %w", key, err)
+	}
+	return nil
 }
 
 // denied reports whether the policies gave an answer, and it is to keep.

@@ -2,9 +2,11 @@ package exec
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -82,4 +84,50 @@ func TestWhatWaitsForTheStoreCanBeStopped(t *testing.T) {
 			t.Errorf("%d places are taken after all, want none", n)
 		}
 	})
+}
+
+// TestGoneIsWhatTheStoreSays: a copy whose object is still there after its deletion, or of which
+// the store gives no answer, is not forgotten, and the reason says which.
+func TestGoneIsWhatTheStoreSays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		look func(r *rig, key string) error
+		text string
+	}{
+		"it is there": {func(r *rig, key string) error { r.keys.Put(key, []byte("x")); return nil },
+			"is still there after its deletion"},
+		"it is there, and empty": {func(r *rig, key string) error { r.keys.Put(key, nil); return nil },
+			"is still there after its deletion"},
+		"no answer": {func(*rig, string) error { return errOut }, "cannot be told"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, f := expiredRig(t)
+			removed := ""
+			r.bucket.SetHook(func(op fault.Op) (e fault.Effect) {
+				switch {
+				case op.Kind == fault.OpDelete:
+					removed = op.Key
+				case op.Kind == fault.OpAttributes && op.Key == removed:
+					e.Err = c.look(r, op.Key)
+				}
+				return e
+			})
+			done := want[engine.Removed](r, r.do(f))
+			if len(done.Positions) > 0 || len(done.Kept) != 1 {
+				t.Fatalf("%+v, want the copy kept", done)
+			}
+			text := done.Kept[0].Reasons[0].Text
+			if !strings.Contains(text, c.text) || strings.Contains(text, "%!") {
+				t.Errorf("kept because %q, want %q", text, c.text)
+			}
+			if o := r.audit.outcomes; len(o) != 1 || o[0].Result != tier.OutcomeUnknown {
+				t.Errorf("concluded as %+v, want unknown", o)
+			}
+			r.bucket.SetHook(nil)
+			if done := want[engine.Removed](r, r.do(f)); len(done.Positions) != 1 {
+				t.Errorf("once it can go: %+v", done)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
@@ -122,15 +123,9 @@ func (x *Executor) verdict(ctx context.Context, log tier.LogID, a tier.Attempt,
 }
 
 func sameNames(names []string, files []tier.SourceFile) bool {
-	if len(names) != len(files) {
-		return false
-	}
-	for i := range names {
-		if names[i] != files[i].Name {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(names, files, func(name string, f tier.SourceFile) bool {
+		return name == f.Name
+	})
 }
 
 func (x *Executor) abandon(ctx context.Context, log tier.LogID, a tier.Attempt,

@@ -29,20 +29,25 @@ type Ledger interface {
 	Log(id tier.LogID) (tier.LogState, bool)
 	// Table returns a copy of the table's durable state; the zero state for one never seen.
 	Table(name string) tier.TableState
+	// Rebuilt is when the ledger was put together from what the store has; absent if it never was.
+	Rebuilt() tier.Time
+	// Err is the error that broke the ledger; nil while it is well.
+	Err() error
+	Recorded
+}
+
+// Recorded reads what a ledger has at the positions of its logs.
+type Recorded interface {
 	// Copy returns the finished copy at the position; ErrVanished if there is none.
 	Copy(id tier.LogID, pos tier.Position) (tier.Copy, error)
 	// Attempt returns the attempt under way at the position; ErrVanished if there is none.
 	Attempt(id tier.LogID, pos tier.Position) (tier.Attempt, error)
 	// Abandoned returns the tombstone at the position; ErrVanished if there is none.
 	Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, error)
-	// Named reports whether the attempt is under way, finished or a tombstone.
-	Named(a tier.AttemptID) (bool, error)
-	// Rebuilt is when the ledger was put together from what the store has; absent if it never was.
-	Rebuilt() tier.Time
-	// Err is the error that broke the ledger; nil while it is well.
-	Err() error
 	// Facts returns the log's facts at the positions [from, to), ascending.
 	Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error)
+	// Named reports whether the attempt is under way, finished or a tombstone.
+	Named(a tier.AttemptID) (bool, error)
 }
 
 // Source reads and drops the segments of one configured source. Methods are safe for concurrent
@@ -51,6 +56,12 @@ type Source interface {
 	// Look scans one log afresh, past every cache. Whole is false where anything of the directory
 	// could not be read.
 	Look(ctx context.Context, id tier.LogID) (scan tier.Scan, whole bool, err error)
+	SegmentFiles
+	Dropper
+}
+
+// SegmentFiles reads the files of a source's segments.
+type SegmentFiles interface {
 	// Read passes once over the files of the segment in order, checks every batch, and returns
 	// digests and facts. ErrDamaged, ErrVanished and ErrChanged are wrapped.
 	Read(ctx context.Context, id tier.LogID, r tier.Range) (tier.Content, error)
@@ -65,6 +76,17 @@ type Source interface {
 	LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (name string, err error)
 	// Open opens one file of a segment; name is a base name from Content.
 	Open(ctx context.Context, id tier.LogID, name string) (SourceReader, error)
+}
+
+// Dropper drops segments of a source, or has the program that owns them do so.
+type Dropper interface {
+	// LocalDelete is the configured way to delete.
+	LocalDelete() tier.LocalDelete
+	// Owned tells whether tierd holds the source's lock; Yes where the layout has none.
+	Owned() tier.Truth
+	// Vet asks the running program that owns the log about a segment with the content of its copy,
+	// where it is the one that is to delete (LocalDeleteRecords). What is not known is not yes.
+	Vet(ctx context.Context, id tier.LogID, copied tier.Content) gate.OwnerFacts
 	// Drop removes the segment's files, the one with the records first to vanish from its name, and
 	// spends the permit. It is done only if the file with the records is still target.File. A nil
 	// error means that the names are durably gone.
@@ -72,13 +94,6 @@ type Source interface {
 	// Settle finishes or undoes what an interrupted Drop left of a log. An error means that it is
 	// not known what the log has.
 	Settle(ctx context.Context, id tier.LogID) error
-	// Owned tells whether tierd holds the source's lock; Yes where the layout has none.
-	Owned() tier.Truth
-	// LocalDelete is the configured way to delete.
-	LocalDelete() tier.LocalDelete
-	// Vet asks the running program that owns the log about a segment with the content of its copy,
-	// where it is the one that is to delete (LocalDeleteRecords). What is not known is not yes.
-	Vet(ctx context.Context, id tier.LogID, copied tier.Content) gate.OwnerFacts
 }
 
 // SourceReader is an open segment file. It is an alias, so that an adapter can return its own name
@@ -95,6 +110,16 @@ type SourceReader = interface {
 // the context's deadline as far as the provider does, and wrap ErrVanished for a missing object
 // and ErrDamaged for one that is not what it should be.
 type Store interface {
+	StoredFiles
+	Manifest
+	Collector
+}
+
+// StoredFiles puts files of segments into the store, and looks at them there.
+type StoredFiles interface {
+	// AttemptKey is the key prefix of an attempt's files; FileKey the key of one.
+	AttemptKey(k tier.ObjectKey) (string, error)
+	FileKey(k tier.ObjectKey) (string, error)
 	// PutFile uploads one file of a segment, size bytes of r, as one object, byte for byte.
 	PutFile(ctx context.Context, k tier.ObjectKey, r io.ReaderAt, size int64) error
 	// VerifyFile compares the stored object with the digest: its size always, and what mode says of
@@ -103,6 +128,10 @@ type Store interface {
 		local io.ReaderAt) error
 	// StatFile checks that the object is there with the size.
 	StatFile(ctx context.Context, k tier.ObjectKey, size int64) error
+}
+
+// Manifest writes the manifests of logs, and reads single entries back.
+type Manifest interface {
 	// PutFact writes the manifest entry of one fact.
 	PutFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
 	// Fact reads one manifest entry back and checks it.
@@ -110,22 +139,23 @@ type Store interface {
 		attempt tier.AttemptID) (tier.Fact, error)
 	// NewestEntry lists the log's manifest for the highest position that has an entry.
 	NewestEntry(ctx context.Context, log tier.LogID) (pos tier.Position, found bool, err error)
-	// AttemptKey is the key prefix of an attempt's files; FileKey the key of one.
-	AttemptKey(k tier.ObjectKey) (string, error)
-	FileKey(k tier.ObjectKey) (string, error)
+	// PutCheckpoint writes the manifest checkpoint of the block at the level.
+	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
+		facts []tier.Fact) error
+}
+
+// Collector finds objects that are to go, and removes them.
+type Collector interface {
+	// Objects lists all objects of logs under the ledger's id.
+	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
+	// Size is the size of the object with the key, in bytes.
+	Size(ctx context.Context, key string) (int64, error)
 	// DeleteFiles spends the permit for the files of the target's attempt and deletes them; one that
 	// is not there is a success. DeleteObject does so for the one object that is the target.
 	DeleteFiles(ctx context.Context, p gate.Permit, t gate.Target, keys []tier.ObjectKey) error
 	DeleteObject(ctx context.Context, p gate.Permit, t gate.Target) error
-	// Size is the size of the object with the key, in bytes.
-	Size(ctx context.Context, key string) (int64, error)
-	// Objects lists all objects of logs under the ledger's id.
-	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
 	// ForgetProbes deletes what probes of before the time left behind, and says how many objects.
 	ForgetProbes(ctx context.Context, before tier.Time) (removed int64, err error)
-	// PutCheckpoint writes the manifest checkpoint of the block at the level.
-	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
-		facts []tier.Fact) error
 }
 
 // Audit is the deletion log.

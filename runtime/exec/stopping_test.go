@@ -84,6 +84,36 @@ func TestAPauseStopsWhatHasNotBegun(t *testing.T) {
 	}
 }
 
+// TestAPauseStopsTheStartOfAnUntieredLog: where no copy is left of what goes, the log's start moves
+// before anything is announced. A pause that comes while the policies are asked stops that, too.
+func TestAPauseStopsTheStartOfAnUntieredLog(t *testing.T) {
+	t.Parallel()
+	for name, pause := range pauses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.tiering = false
+			r.roll(2)
+			f := r.openEffect().(engine.Open)
+			f.State = tier.Disabled
+			r.do(f)
+			d := r.deleteEffect(0)
+			d.Segments[0].Copied = false
+			r.asked = func() { pause(r) }
+			r.kept(r.do(d), tier.CodeRetry)
+			if s, _ := r.ledger.Log(orders); s.LogStart != 0 {
+				t.Errorf("the log begins at %d, want 0", s.LogStart)
+			}
+			r.paused, r.asked = nil, nil
+			_, err := r.ledger.Append(context.Background(), tier.TableResumed{Table: "orders", At: r.now})
+			r.must(err)
+			if done := want[engine.Deleted](r, r.do(d)); len(done.Gone) != 1 || done.LogStart != 10 {
+				t.Errorf("without the pause: %+v, want it gone and the log to begin at 10", done)
+			}
+		})
+	}
+}
+
 // abandonedRig has an attempt that was abandoned, and whose object is in the store.
 func abandonedRig(t *testing.T) (*rig, engine.Clear) {
 	t.Helper()
