@@ -88,7 +88,7 @@ func (e *kafkaEndpoint) serve(ctx context.Context) error {
 		return nil
 	}
 	e.d.log.Info("listening", "kafka", e.listener.Addr().String())
-	allowGarbage()
+	allowGarbage(ctx)
 	stop := context.AfterFunc(ctx, e.close)
 	defer stop()
 	var g errgroup.Group
