@@ -37,7 +37,7 @@ func codeOf(id tier.LogID, err error) (int16, error) {
 		return kerr.UnknownTopicOrPartition.Code, nil
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return kerr.RequestTimedOut.Code, fmt.Errorf("%v: %w", id, err)
-	case errors.Is(err, tier.ErrDamaged), errors.Is(err, tier.ErrChanged):
+	case errors.Is(err, tier.ErrDamaged):
 		return kerr.CorruptMessage.Code, fmt.Errorf("%v: %w", id, err)
 	default:
 		return kerr.KafkaStorageError.Code, fmt.Errorf("%v: %w", id, err)

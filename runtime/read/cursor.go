@@ -74,7 +74,8 @@ type place struct {
 // again later.
 func (c *Cursor) Next(ctx context.Context, maxBytes int64) (Chunk, error) {
 	maxBytes = min(max(maxBytes, 1), chunkBytesMax)
-	noLocal, again := false, false
+	var lost error // why the source, which has what is next, cannot give it
+	again := false
 	for range stepsMax {
 		if err := ctx.Err(); err != nil {
 			return Chunk{}, err
@@ -89,34 +90,50 @@ func (c *Cursor) Next(ctx context.Context, maxBytes int64) (Chunk, error) {
 		if c.next == v.end {
 			break
 		}
-		p, ok, err := c.r.place(&v, c.next, !noLocal, again)
+		p, ok, err := c.r.place(&v, c.next, lost == nil, again)
 		if err != nil {
 			return Chunk{}, err
 		}
-		if !ok || p.Base >= v.end {
-			c.next, noLocal = v.end, false // the rest is a hole
-			continue
-		}
-		if p.Base > c.next {
-			c.next, noLocal = p.Base, false // a hole
+		if !ok || p.Base > c.next { // neither tier has what is next
+			over := v.end
+			if ok {
+				over = min(p.Base, v.end)
+			}
+			if lost != nil {
+				recorded := false
+				if over, recorded = holeEnd(v.state.Holes, c.next, over); !recorded {
+					return Chunk{}, lost
+				}
+			}
+			c.next, lost = over, nil
 			continue
 		}
 		chunk, err := c.r.readPlace(ctx, &v, p, c.next, maxBytes)
 		switch {
-		case err != nil && p.local && !noLocal && elsewhere(err):
-			noLocal, again = true, true // it went away between looking and reading: the other tier
+		case err != nil && p.local && lost == nil && elsewhere(err):
+			lost, again = err, true // it went away between looking and reading: the other tier
 		case err != nil:
 			return Chunk{}, c.explain(ctx, p, err)
 		case len(chunk.Batches) == 0 && chunk.Next == c.next:
 			return chunk, nil // the end of what is there yet
 		default:
-			c.next, noLocal = chunk.Next, false
+			c.next, lost = chunk.Next, nil
 			if len(chunk.Batches) > 0 {
 				return chunk, nil
 			}
 		}
 	}
 	return Chunk{Base: c.next, Next: c.next}, nil
+}
+
+// holeEnd is where the recorded hole that has the offset ends, at most at the one that is given.
+func holeEnd(holes []tier.Hole, o, most tier.Offset) (end tier.Offset, ok bool) {
+	for _, h := range holes {
+		if h.Contains(o) {
+			return min(h.Next, most), true
+		}
+	}
+	return o, false
 }
 
 // elsewhere reports whether the error of a local read is a reason to look into the other tier.

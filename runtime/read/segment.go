@@ -101,7 +101,7 @@ func (r *Reader) openPlace(ctx context.Context, v *view, p place) (*segfile, err
 		return nil, err
 	}
 	stat, err := file.Stat()
-	if err == nil && !batches && p.segment.Closed() && stat != p.segment.Log {
+	if err == nil && !seen(&p.segment, stat, batches) {
 		err = fmt.Errorf("log %s: %s: %w since it was scanned", v.id, name, tier.ErrChanged)
 	}
 	if err != nil {
@@ -110,6 +110,21 @@ func (r *Reader) openPlace(ctx context.Context, v *view, p place) (*segfile, err
 	f.file, f.at, f.size, f.name, f.stat = file, file, stat.Size, name, stat
 	f.id = fileID{log: v.id, base: f.base, number: stat.Inode}
 	return f, nil
+}
+
+// seen reports whether the file is the one that a scan saw: a topic that was made anew under its old
+// name has others by the same names, and their batches are as sound. Those with batches may be
+// touched, since each has its checksum.
+func seen(s *tier.LocalSegment, now tier.Stat, batches bool) bool {
+	switch {
+	case now.Inode != s.Log.Inode:
+		return false
+	case !s.Closed():
+		return true // it may grow, and be cut
+	case batches:
+		return now.Size == s.Log.Size
+	}
+	return now == s.Log
 }
 
 // openRemote opens the object with the records of the copy at the position.
