@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tierd/tierd/runtime/api"
@@ -95,6 +96,11 @@ func TestArchivePaths(t *testing.T) {
 		{path: "/api/v1/logs/orders/0/records?max_bytes=0", status: 400, text: "max_bytes="},
 		{path: "/api/v1/logs/orders/0/records?max_bytes=67108865", status: 400, text: "max_bytes="},
 		{path: "/api/v1/logs/orders/0/records?offset=1&timestamp=1", status: 400, text: "keep one"},
+		{path: "/api/v1/logs/orders/0/records?ofset=1", status: 400, text: `\"ofset\": want one of`},
+		{path: "/api/v1/logs/orders/0/records?offset=1&offset=2", status: 400, text: "given 2 times"},
+		{path: "/api/v1/logs/orders/0/records?offset=1;max_bytes=2", status: 400, text: "semicolon"},
+		{path: "/api/v1/logs/orders/0/records?offset=%zz", status: 400, text: "invalid URL escape"},
+		{path: "/api/v1/logs/orders/0/segment?base=0&name=0.log", status: 400, text: "base, file"},
 		{path: "/api/v1/logs/orders/0/records", err: outOfRange, status: 416, text: `"end": 7`},
 		{path: "/api/v1/logs/orders/0/records", err: api.Errorf(api.CodeGone, "gone"), status: 410},
 		{path: "/api/v1/logs/orders/0/records", err: api.Errorf(api.CodeDamaged, "lost"), status: 502},
@@ -164,8 +170,11 @@ func TestOpenAPI(t *testing.T) {
 		for method := range methods.(map[string]any) {
 			at := strings.NewReplacer("{log}", "orders/0", "{table}", "orders").Replace(path)
 			w := httptest.NewRecorder()
-			r := httptest.NewRequest(strings.ToUpper(method), at+"?offset=1&base=0",
-				strings.NewReader("{}"))
+			at += "?offset=1"
+			if strings.HasSuffix(path, "/segment") {
+				at = strings.ReplaceAll(at, "offset=1", "base=0")
+			}
+			r := httptest.NewRequest(strings.ToUpper(method), at, strings.NewReader("{}"))
 			h := api.Handler(&shelf{fake{health: api.Health{Healthy: true, Ready: true}}},
 				http.NotFoundHandler())
 			if h.ServeHTTP(w, r); w.Code != http.StatusOK {
@@ -235,6 +244,65 @@ func TestReadersShareAMemory(t *testing.T) {
 	<-s.began
 	if code := <-codes; code != http.StatusOK {
 		t.Errorf("afterwards: %d", code)
+	}
+}
+
+// heavy is an archive whose answers have more than was asked for: a single batch, a single record.
+type heavy struct {
+	shelf
+	bytes int
+}
+
+func (s *heavy) Read(context.Context, tier.LogID, api.Place, int64) (*api.Piece, error) {
+	return &api.Piece{Bytes: make([]byte, s.bytes)}, s.err
+}
+
+func (s *heavy) Records(context.Context, tier.LogID, api.Place, int64) (*api.Records, error) {
+	text := strings.Repeat("a", s.bytes)
+	return &api.Records{Records: []api.Record{{Value: api.Bytes{Text: &text}}}}, s.err
+}
+
+// stuck is a client that takes nothing until end.
+type stuck struct {
+	*httptest.ResponseRecorder
+	began, end chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	s.began <- struct{}{}
+	<-s.end
+	return len(p), nil
+}
+
+// TestWhatIsHeldIsCounted: not what was asked for counts while a client takes it, but what it is.
+func TestWhatIsHeldIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		query  string
+		bytes  int
+		client int // that fit
+	}{
+		{"max_bytes=1", 200 << 20, 2},
+		{"max_bytes=1&format=json", 25 << 20, 2},
+		{"max_bytes=67108864", 1 << 20, 20},
+		{"max_bytes=67108864&format=json", 1 << 10, 20},
+	} {
+		h := api.Handler(&heavy{bytes: tc.bytes}, http.NotFoundHandler())
+		path := "/api/v1/logs/orders/0/records?" + tc.query
+		w := &stuck{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+		var clients sync.WaitGroup
+		for range tc.client {
+			clients.Go(func() { h.ServeHTTP(w, httptest.NewRequest("GET", path, nil)) })
+			<-w.began
+		}
+		last := httptest.NewRecorder()
+		h.ServeHTTP(last, httptest.NewRequest("GET", path, nil))
+		if full := last.Code == http.StatusServiceUnavailable; full != (tc.client == 2) ||
+			full && last.Header().Get("Retry-After") == "" {
+			t.Errorf("%s of %d bytes behind %d: %d", tc.query, tc.bytes, tc.client, last.Code)
+		}
+		close(w.end)
+		clients.Wait()
 	}
 }
 

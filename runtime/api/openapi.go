@@ -50,7 +50,8 @@ var routes = []route{
 			{"timestamp", "integer", "begin with the first record at or after it, " +
 				"milliseconds since the Unix epoch", false},
 			{"max_bytes", "integer", "of batches, 1 MiB where absent, at most 64 MiB; " +
-				"at least one batch is given", false},
+				"at least one batch is given. In json also of what they hold, but at least one record",
+				false},
 			{"format", "string", "raw or json", false}}, Records{}},
 	{"get", "/api/v1/logs/{log}/copies", "what the ledger holds of a log",
 		[]param{{"from", "integer", "a manifest position", false}}, Copies{}},

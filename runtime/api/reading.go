@@ -2,8 +2,12 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -39,8 +43,11 @@ func newReading(a Archive) *reading {
 	return &reading{a, semaphore.NewWeighted(recordsBudget)}
 }
 
-// expansion is how much more memory decoded records are taken to need than their batches.
-const expansion = 4
+// JSON of records is taken to need so much more memory than what they hold, and so much for each.
+const (
+	expansion   = 8
+	recordBytes = 400
+)
 
 func (h *reading) readable(w http.ResponseWriter, r *http.Request) {
 	v, err := h.a.Readable(r.Context())
@@ -50,38 +57,128 @@ func (h *reading) readable(w http.ResponseWriter, r *http.Request) {
 // records serves GET .../records: the bytes as they were written, or decoded.
 func (h *reading) records(id tier.LogID) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if err := onlyParams(r, "offset", "timestamp", "max_bytes", "format"); err != nil {
+			answer(w, nil, err)
+			return
+		}
 		from, maxBytes, err := placeOf(r)
 		if err != nil {
 			answer(w, nil, err)
 			return
 		}
-		format := r.URL.Query().Get("format")
-		weight := maxBytes
-		if format == "json" {
-			weight = min(expansion*maxBytes, recordsBudget)
-		}
-		if !h.budget.TryAcquire(weight) {
-			w.Header().Set("Retry-After", "1")
-			answer(w, nil, Errorf(CodeUnavailable, "too much is being read at once; try again, or with a "+
-				"smaller max_bytes"))
-			return
-		}
-		defer h.budget.Release(weight)
-		switch format {
+		share := &share{budget: h.budget}
+		defer share.end()
+		switch format := r.URL.Query().Get("format"); format {
 		case "", "raw":
-			p, err := h.a.Read(r.Context(), id, from, maxBytes)
-			if err != nil {
-				answer(w, nil, err)
-				return
-			}
-			writePiece(w, p)
+			h.raw(w, r, id, from, maxBytes, share)
 		case "json":
-			v, err := h.a.Records(r.Context(), id, from, maxBytes)
-			answer(w, v, err)
+			h.decoded(w, r, id, from, maxBytes, share)
 		default:
 			answer(w, nil, Errorf(CodeInvalid, "format=%q: want raw or json", format))
 		}
 	}
+}
+
+func (h *reading) raw(w http.ResponseWriter, r *http.Request, id tier.LogID, from Place,
+	maxBytes int64, share *share) {
+	err := share.hold(maxBytes)
+	var p *Piece
+	if err == nil {
+		p, err = h.a.Read(r.Context(), id, from, maxBytes)
+	}
+	if err == nil {
+		err = share.hold(int64(len(p.Bytes))) // a single batch may be larger
+	}
+	if err != nil {
+		unread(w, err)
+		return
+	}
+	writePiece(w, p)
+}
+
+func (h *reading) decoded(w http.ResponseWriter, r *http.Request, id tier.LogID, from Place,
+	maxBytes int64, share *share) {
+	err := share.hold(min(expansion*maxBytes, recordsBudget/2))
+	var v *Records
+	if err == nil {
+		v, err = h.a.Records(r.Context(), id, from, maxBytes)
+	}
+	if err == nil {
+		err = share.hold(v.memory()) // a single record may be larger
+	}
+	if err != nil {
+		unread(w, err)
+		return
+	}
+	answer(w, v, nil)
+}
+
+// unread answers with the error, and says when to come again where that may help.
+func unread(w http.ResponseWriter, err error) {
+	if CodeOf(err) == CodeUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	answer(w, nil, err)
+}
+
+// memory is how much the records are taken to need, with their JSON.
+func (v *Records) memory() int64 {
+	n := 0
+	for i := range v.Records {
+		r := &v.Records[i]
+		n += recordBytes + expansion*(r.Key.len()+r.Value.len())
+		for _, h := range r.Headers {
+			n += recordBytes + expansion*(len(h.Key)+h.Value.len())
+		}
+	}
+	return int64(n)
+}
+
+func (b *Bytes) len() int {
+	if b.Text != nil {
+		return len(*b.Text)
+	}
+	return len(b.Base64)
+}
+
+// share is what of the memory of all answers one of them has.
+type share struct {
+	budget *semaphore.Weighted
+	held   int64
+}
+
+// hold makes the share as large as n bytes, if there is room for it. What is larger than all there
+// is takes all.
+func (s *share) hold(n int64) error {
+	n = min(n, recordsBudget)
+	if n <= s.held {
+		s.budget.Release(s.held - n)
+	} else if !s.budget.TryAcquire(n - s.held) {
+		return Errorf(CodeUnavailable, "too much is being read at once; try again, or with a smaller "+
+			"max_bytes")
+	}
+	s.held = n
+	return nil
+}
+
+func (s *share) end() { s.budget.Release(s.held) }
+
+// onlyParams refuses a query that is not well formed, and one with parameters that are not known or
+// come twice: whoever misspells an offset must not get the log from its start.
+func onlyParams(r *http.Request, names ...string) error {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return Errorf(CodeInvalid, "query %q: %v", r.URL.RawQuery, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		switch {
+		case !slices.Contains(names, name):
+			return Errorf(CodeInvalid, "parameter %q: want one of %s", name, strings.Join(names, ", "))
+		case len(q[name]) > 1:
+			return Errorf(CodeInvalid, "parameter %q is given %d times; keep one", name, len(q[name]))
+		}
+	}
+	return nil
 }
 
 func writePiece(w http.ResponseWriter, p *Piece) {
@@ -138,6 +235,10 @@ func placeOf(r *http.Request) (from Place, maxBytes int64, err error) {
 // ranges (RFC 9110). Its ETag is its SHA-256, since a copy never changes.
 func (h *reading) segment(id tier.LogID) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if err := onlyParams(r, "base", "file"); err != nil {
+			answer(w, nil, err)
+			return
+		}
 		q := r.URL.Query()
 		base, err := strconv.ParseInt(q.Get("base"), 10, 64)
 		if err != nil || base < 0 {

@@ -18,7 +18,7 @@ var _ api.Archive = (*Daemon)(nil)
 const copiesPage = 4096
 
 // recordsMax is how many records one answer has at most: small ones of a well compressed batch can
-// be very many.
+// be very many. Large ones are bounded by what was asked for, as their batches are.
 const recordsMax = 100_000
 
 // Readable implements api.Archive.
@@ -94,11 +94,13 @@ func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, max
 	}
 	out := &api.Records{Log: id.String(), Next: c.Next}
 	out.Start, out.End, _ = d.reader.Bounds(id)
-	err = read.Records(c.Batches, func(r *read.Record) error {
+	decoded := int64(0)
+	err = d.reader.Records(ctx, c.Batches, func(r *read.Record) error {
 		if r.Offset < o {
 			return nil
 		}
-		if len(out.Records) == recordsMax {
+		decoded += bytesOf(r)
+		if n := len(out.Records); n == recordsMax || n > 0 && decoded > maxBytes {
 			out.Next = r.Offset
 			return io.EOF
 		}
@@ -114,6 +116,15 @@ func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, max
 		return nil, readError(fmt.Errorf("log %s: %w", id, err))
 	}
 	return out, nil
+}
+
+// bytesOf is how much the content of a record has.
+func bytesOf(r *read.Record) int64 {
+	n := len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return int64(n)
 }
 
 // File implements api.Archive.

@@ -102,6 +102,32 @@ func TestTheArchiveIsRead(t *testing.T) {
 	}
 }
 
+// TestDecodedRecordsHaveABound: what a small batch decompresses to is not all given at once.
+func TestDecodedRecordsHaveABound(t *testing.T) {
+	t.Parallel()
+	s := kafkaSite(t)
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatalf("%v\n%s", err, s.log.String())
+	}
+	b, done, err := Snapshot(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for maxBytes, want := range map[int]int{1: 1, 1 << 20: 480} {
+		w := get(t, b, fmt.Sprintf("/api/v1/logs/codec-gzip/0/records?format=json&max_bytes=%d",
+			maxBytes))
+		var got api.Records
+		err := json.Unmarshal(w.Body.Bytes(), &got)
+		if err != nil || len(got.Records) > want || len(got.Records) == 0 ||
+			got.Next != got.Records[len(got.Records)-1].Offset+1 {
+			t.Errorf("max_bytes=%d: %d records, next %d: %v", maxBytes, len(got.Records), got.Next, err)
+		}
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+}
+
 // readEpochs reads the 320 records of epochs/0.
 func readEpochs(t *testing.T, b api.Backend) {
 	t.Helper()

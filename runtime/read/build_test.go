@@ -342,7 +342,7 @@ func (w *world) readAll(id tier.LogID, from tier.Offset, maxBytes int64) []byte 
 func digest(t *testing.T, p []byte, from tier.Offset) (n int64, sum tier.SHA256) {
 	t.Helper()
 	h := sha256.New()
-	err := Records(p, func(r *Record) error {
+	err := decode(p, func(r *Record) error {
 		if r.Control || r.Offset < from {
 			return nil
 		}

@@ -37,7 +37,7 @@ func FuzzRecords(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
-		err := Records(p, func(r *Record) error {
+		err := decode(p, func(r *Record) error {
 			if r.Offset < 0 && len(p) > 16 && p[16] == 2 {
 				t.Errorf("offset %d", r.Offset)
 			}
@@ -54,7 +54,7 @@ func TestABombIsNotDecompressed(t *testing.T) {
 	p := kbatchtest.V2(nil, kbatchtest.Spec{Last: 0, Codec: kbatch.Snappy})
 	p = append(p, bomb...)
 	binary.BigEndian.PutUint32(p[8:], uint32(len(p)-12))
-	if err := Records(p, func(*Record) error { return nil }); !errors.Is(err, tier.ErrDamaged) {
+	if err := decode(p, func(*Record) error { return nil }); !errors.Is(err, tier.ErrDamaged) {
 		t.Errorf("%v, want damaged", err)
 	}
 }

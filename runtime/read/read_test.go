@@ -81,7 +81,7 @@ func TestReadAnyOffset(t *testing.T) {
 	for _, p := range expected(t, "v4") {
 		id := p.id()
 		all := map[tier.Offset]bool{}
-		err := Records(w.readAll(id, p.LogStart, 1<<20), func(r *Record) error {
+		err := decode(w.readAll(id, p.LogStart, 1<<20), func(r *Record) error {
 			all[r.Offset] = true
 			return nil
 		})
@@ -96,7 +96,7 @@ func TestReadAnyOffset(t *testing.T) {
 			c, err := w.reader.Read(t.Context(), id, o, 1)
 			w.must(err)
 			got := tier.Offset(-1)
-			w.must(Records(c.Batches, func(r *Record) error {
+			w.must(decode(c.Batches, func(r *Record) error {
 				if got < 0 && r.Offset >= o {
 					got = r.Offset
 				}

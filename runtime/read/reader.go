@@ -104,6 +104,8 @@ type Reader struct {
 	c     Config
 	hints hints
 	ahead chan ahead
+	// decodes has a place for each that may decode at one time.
+	decodes chan struct{}
 
 	stables stables
 	quiet   quiet
@@ -115,7 +117,8 @@ type Reader struct {
 
 // New returns a reader.
 func New(c Config) *Reader {
-	return &Reader{c: c, ahead: make(chan ahead, aheadQueue), indexes: map[tier.LogID]*remoteIndex{}}
+	return &Reader{c: c, ahead: make(chan ahead, aheadQueue), decodes: make(chan struct{}, decodesMax),
+		indexes: map[tier.LogID]*remoteIndex{}}
 }
 
 // Logs returns the ids of all logs that can be read, ascending.

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,10 +29,25 @@ type Record struct {
 	Control   bool // a transaction marker: no record of a producer
 }
 
-// Records calls fn for each record of the whole batches in p, ascending, of whatever magic and
-// codec. Checksums are not looked at: a Reader has done that. Errors wrap tier.ErrDamaged, or are
-// those of fn.
-func Records(p []byte, fn func(*Record) error) error {
+// decodesMax is how many readers decode at one time: a batch of a few kilobytes may decompress to
+// recordBytesMax.
+const decodesMax = 4
+
+// Records calls fn for each record of the whole batches in p, which a Reader gave, ascending, of
+// whatever magic and codec. Errors wrap tier.ErrDamaged, or are those of fn and of ctx: others may
+// be decoding.
+func (r *Reader) Records(ctx context.Context, p []byte, fn func(*Record) error) error {
+	select {
+	case r.decodes <- struct{}{}:
+		defer func() { <-r.decodes }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return decode(p, fn)
+}
+
+// decode is Records for whoever bounds itself. Checksums are not looked at.
+func decode(p []byte, fn func(*Record) error) error {
 	for pos := int64(0); pos < int64(len(p)); {
 		b, err := kbatch.Parse(p[pos:], pos, int64(len(p))-pos)
 		if err != nil {

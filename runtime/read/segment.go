@@ -112,8 +112,8 @@ func (r *Reader) openPlace(ctx context.Context, v *view, p place) (*segfile, err
 	return f, nil
 }
 
-// seen reports whether the file is the one that a scan saw: a topic that was made anew under its old
-// name has others by the same names, and their batches are as sound. Those with batches may be
+// seen reports whether the file is the one that a scan saw: a topic that was made anew under its
+// old name has others by the same names, and their batches are as sound. Those with batches may be
 // touched, since each has its checksum.
 func seen(s *tier.LocalSegment, now tier.Stat, batches bool) bool {
 	switch {

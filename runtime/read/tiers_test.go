@@ -285,7 +285,7 @@ func TestNothingAboveAClipIsServed(t *testing.T) {
 	local := w.look(epochs).Segments[0].Base
 	got := w.readAll(epochs, 0, 1<<20)
 	below, above := 0, 0
-	w.must(Records(got, func(r *Record) error {
+	w.must(decode(got, func(r *Record) error {
 		if r.Offset < 160 {
 			below++
 		} else if r.Offset < local {

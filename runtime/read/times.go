@@ -110,7 +110,7 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 			}
 			continue
 		}
-		errFound := Records(buf, func(x *Record) error {
+		errFound := r.Records(ctx, buf, func(x *Record) error {
 			if x.Timestamp < timestamp || x.Offset < p.Base || x.Offset < v.start {
 				return nil
 			}
