@@ -92,20 +92,6 @@ const (
 	ActionKeep Action = 2 // do not delete it locally
 )
 
-// String gives "none", "hold" or "keep".
-func (a Action) String() string {
-	switch a {
-	case ActionNone:
-		return "none"
-	case ActionHold:
-		return "hold"
-	case ActionKeep:
-		return "keep"
-	default:
-		return "unknown"
-	}
-}
-
 // inputBytes is the size of a batch of n segments.
 func inputBytes(n int) int { return dataStart + int64Columns*8*n + uint8Columns*padded(n) }
 

@@ -63,27 +63,6 @@ func (c *code) cacheKey(o *Options) string {
 	return hex.EncodeToString(h[:])
 }
 
-// buildCached is build by way of the cache. A cache that cannot be used, on a full disk perhaps,
-// costs time and not the plugin: why it could not stands in c.cacheErr.
-func (c *code) buildCached(wasm []byte, o *Options) error {
-	dir := filepath.Join(o.CacheDir, c.cacheKey(o))
-	if c.cached = c.fromCache(dir, o); c.cached {
-		return nil
-	}
-	if o.CacheFrozen {
-		return c.build(wasm, o, "")
-	}
-	metered, err := c.prepare(wasm)
-	if err != nil {
-		return err
-	}
-	c.names = names{metered.Fuel, metered.Stack, metered.Start}
-	if c.cacheErr = c.fillCache(dir, metered, o); c.cacheErr == nil {
-		return nil
-	}
-	return c.compile(metered.Wasm, o, "")
-}
-
 // fromCache reports whether the module came from the folder.
 func (c *code) fromCache(dir string, o *Options) bool {
 	sealed, n, module, ok := openSealed(dir)

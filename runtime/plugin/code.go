@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
@@ -82,10 +83,7 @@ func load(spec Spec, o *Options) (c *code, err error) {
 	if _, err := c.setup(nil); err != nil {
 		return nil, err
 	}
-	if o.CacheDir == "" {
-		return c, c.build(spec.Wasm, o, "")
-	}
-	return c, c.buildCached(spec.Wasm, o)
+	return c, c.build(spec.Wasm, o)
 }
 
 // checkDigest compares the digest that the configuration pins with the module's own.
@@ -97,6 +95,29 @@ func checkDigest(pinned, digest string) error {
 		return fmt.Errorf("the file's sha256 is %s, the configuration pins %s", digest, pinned)
 	}
 	return nil
+}
+
+// build compiles the module, by way of the cache if there is one. A cache that cannot be used, on a
+// full disk perhaps, costs time and not the plugin: why it could not stands in c.cacheErr.
+func (c *code) build(wasm []byte, o *Options) error {
+	dir := ""
+	if o.CacheDir != "" {
+		dir = filepath.Join(o.CacheDir, c.cacheKey(o))
+		if c.cached = c.fromCache(dir, o); c.cached {
+			return nil
+		}
+	}
+	metered, err := c.prepare(wasm)
+	if err != nil {
+		return err
+	}
+	c.names = names{metered.Fuel, metered.Stack, metered.Start}
+	if dir != "" && !o.CacheFrozen {
+		if c.cacheErr = c.fillCache(dir, metered, o); c.cacheErr == nil {
+			return nil
+		}
+	}
+	return c.compile(metered.Wasm, o, "")
 }
 
 // prepare decodes, checks and validates a module, and rewrites it.
@@ -126,17 +147,8 @@ func validate(wasm []byte) (err error) {
 	return nil
 }
 
-// build prepares and compiles a module, and keeps what it compiles in dir if that is not empty.
-func (c *code) build(wasm []byte, o *Options, dir string) error {
-	metered, err := c.prepare(wasm)
-	if err != nil {
-		return err
-	}
-	c.names = names{metered.Fuel, metered.Stack, metered.Start}
-	return c.compile(metered.Wasm, o, dir)
-}
-
-// compile makes the runtime with its host functions, and compiles the metered module.
+// compile makes the runtime with its host functions, and compiles the metered module. What it
+// compiles to is kept in dir if that is not empty.
 func (c *code) compile(metered []byte, o *Options, dir string) error {
 	ctx := context.Background()
 	cfg := wazero.NewRuntimeConfig()

@@ -137,9 +137,6 @@ func GlobalSet(i uint32) []byte { return op(0x24, i) }
 // I64Load loads from the address on the stack plus offset, at any alignment.
 func I64Load(offset uint32) []byte { return append([]byte{0x29, 0}, U32(offset)...) }
 
-// I32Store8 stores a byte.
-func I32Store8(offset uint32) []byte { return append([]byte{0x3a, 0}, U32(offset)...) }
-
 // I64Store stores a number.
 func I64Store(offset uint32) []byte { return append([]byte{0x37, 0}, U32(offset)...) }
 
