@@ -30,8 +30,8 @@ const (
 // NoTimeout leaves the bound to the steps, so that no clock is read.
 const NoTimeout time.Duration = -1
 
-// maxErrors bounds how many errors OPA collects.
-const maxErrors = 50
+// errorsMax bounds how many errors OPA collects.
+const errorsMax = 50
 
 // Module is one policy file.
 type Module struct {
@@ -224,7 +224,7 @@ func normalize(data map[string]any, errs *Errors) (map[string]any, []byte) {
 
 func compile(modules map[string]*ast.Module, schemas *ast.SchemaSet) *ast.Compiler {
 	c := ast.NewCompiler().WithCapabilities(capabilities()).WithSchemas(schemas)
-	c.SetErrorLimit(maxErrors)
+	c.SetErrorLimit(errorsMax)
 	c.Compile(modules)
 	return c
 }

@@ -38,7 +38,7 @@ func IsBuiltin(path string) bool { return path == builtinPath }
 // the packages below this one.
 func NewCompiler() *ast.Compiler {
 	c := ast.NewCompiler().WithCapabilities(capabilities()).WithEnablePrintStatements(true)
-	c.SetErrorLimit(maxErrors)
+	c.SetErrorLimit(errorsMax)
 	return c
 }
 

@@ -13,9 +13,9 @@ import (
 // as large as may be here.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	if ModuleBytesMax != meter.MaxModuleBytes {
+	if ModuleBytesMax != meter.ModuleBytesMax {
 		t.Errorf("a module may have %d bytes here and %d there", ModuleBytesMax,
-			meter.MaxModuleBytes)
+			meter.ModuleBytesMax)
 	}
 	m := newMachine()
 	wasm := []byte("a module")

@@ -47,10 +47,10 @@ type names struct {
 
 // ReadModule reads a module's file, and refuses one that is too large without reading all of it.
 func ReadModule(path string) ([]byte, error) {
-	wasm, err := vfs.ReadRegular(path, meter.MaxModuleBytes)
+	wasm, err := vfs.ReadRegular(path, meter.ModuleBytesMax)
 	if errors.Is(err, vfs.ErrTooLarge) {
 		return nil, fmt.Errorf("%s has more than %d bytes, the limit of a plugin: %w",
-			path, meter.MaxModuleBytes, meter.ErrTooLarge)
+			path, meter.ModuleBytesMax, meter.ErrTooLarge)
 	}
 	return wasm, err
 }
@@ -70,9 +70,9 @@ func load(spec Spec, o *Options) (c *code, err error) {
 			c, err = nil, fmt.Errorf("the module breaks the compiler: %v", r)
 		}
 	}()
-	if len(spec.Wasm) > meter.MaxModuleBytes {
+	if len(spec.Wasm) > meter.ModuleBytesMax {
 		return nil, fmt.Errorf("the module has %d bytes, the limit is %d: %w",
-			len(spec.Wasm), meter.MaxModuleBytes, meter.ErrTooLarge)
+			len(spec.Wasm), meter.ModuleBytesMax, meter.ErrTooLarge)
 	}
 	digest := Digest(spec.Wasm)
 	if err := checkDigest(spec.SHA256, digest); err != nil {

@@ -59,8 +59,7 @@ func Inspect(wasm []byte, limits Limits) *Inspection {
 			in.Memory.PagesMax = min(limits.MemoryPages, int(m.Memory.Max))
 		}
 	}
-	_, in.Code = m.CodeBytes()
-	in.Tables, in.Funcs = len(m.Tables), m.Functions()
+	in.Tables, in.Funcs, in.Code = len(m.Tables), m.Functions(), m.CodeBytes()
 	if err := checkContract(m, limits); err != nil {
 		in.Problems = append(in.Problems, strings.Split(err.Error(), "\n")...)
 	} else if err := validate(m.Sanitized()); err != nil {

@@ -134,7 +134,7 @@ func TestLoadAllOrNothing(t *testing.T) {
 			t.Errorf("%v\nwant %q in it", err, want)
 		}
 	}
-	many := make([]Spec, MaxPlugins+1)
+	many := make([]Spec, PluginsMax+1)
 	for i := range many {
 		many[i] = spec(fmt.Sprint("p", i), good)
 	}
@@ -142,8 +142,8 @@ func TestLoadAllOrNothing(t *testing.T) {
 		err.Error() != "17 plugins are configured, the limit is 16" {
 		t.Errorf("17 plugins: %v", err)
 	}
-	s, err := Load(many[:MaxPlugins], Options{})
-	if err != nil || len(s.Plugins()) != MaxPlugins || s.Close() != nil {
+	s, err := Load(many[:PluginsMax], Options{})
+	if err != nil || len(s.Plugins()) != PluginsMax || s.Close() != nil {
 		t.Errorf("16 plugins: %v", err)
 	}
 }

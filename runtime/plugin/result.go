@@ -7,8 +7,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// MaxPlugins is how many plugins can be configured.
-const MaxPlugins = 16
+// PluginsMax is how many plugins can be configured.
+const PluginsMax = 16
 
 // Result is what the plugins say of a batch: a score of each plugin for each segment, and who
 // asks to hold or to keep it. It is reused from batch to batch.

@@ -33,9 +33,9 @@ func Load(specs []Spec, o Options) (*Set, error) {
 	o.Limits = o.Limits.withDefaults()
 	s := &Set{options: o}
 	var errs []error
-	if len(specs) > MaxPlugins {
+	if len(specs) > PluginsMax {
 		errs = append(errs, fmt.Errorf("%d plugins are configured, the limit is %d",
-			len(specs), MaxPlugins))
+			len(specs), PluginsMax))
 		specs = nil
 	}
 	seen := map[string]bool{}

@@ -10,15 +10,15 @@ import (
 const Version = 1
 
 // StackSlots is the native stack that one call may take, in slots of 8 bytes. A frame takes at
-// least minFrameSlots, so that no more than about 1,500 frames nest: some engines count frames
+// least frameSlotsMin, so that no more than about 1,500 frames nest: some engines count frames
 // and stop at 2,000.
 const (
 	StackSlots    = 1 << 20
-	minFrameSlots = 700
+	frameSlotsMin = 700
 )
 
-// bytesPerFuel says how many bytes a bulk operation moves for one unit of fuel, as a shift, and
-// fuelPerPage what a page of new memory costs, likewise.
+// A bulk operation moves 1<<bytesPerFuelShift bytes for one unit of fuel, and a page of new memory
+// costs 1<<fuelPerPageShift.
 const (
 	bytesPerFuelShift = 3
 	fuelPerPageShift  = 13
@@ -167,7 +167,7 @@ func (rw *rewriter) tables(old []byte) []byte {
 	for range n {
 		w.op(byte(r.valueType()), 1)
 		l := r.limits()
-		most := uint32(MaxTableEntries)
+		most := uint32(TableEntriesMax)
 		if l.HasMax {
 			most = min(most, l.Max)
 		}
@@ -351,7 +351,7 @@ func (rw *rewriter) function(i int) ([]byte, error) {
 	e.locals(b, p.bulk)
 	frame := int64(0)
 	if p.calls {
-		frame = int64(max(minFrameSlots, locals+len(b.code)/8))
+		frame = int64(max(frameSlotsMin, locals+len(b.code)/8))
 	}
 	p.entry += 1 + int64(locals/16) // locals are set to zero
 	e.enter(p.entry, frame, t.Results)

@@ -259,7 +259,7 @@ func TestTablesStayBounded(t *testing.T) {
 		if got, used, err := p.call("f", 1000); err != nil || got[0] != 1 || used < 1000 {
 			t.Errorf("%s: growth by 1000: %v, %v, fuel %d", engine, got, err, used)
 		}
-		got, _, err := p.call("f", meter.MaxTableEntries)
+		got, _, err := p.call("f", meter.TableEntriesMax)
 		if err != nil || int32(got[0]) != -1 {
 			t.Errorf("%s: growth past the limit: %v, %v; want -1", engine, got, err)
 		}

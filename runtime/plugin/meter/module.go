@@ -9,24 +9,24 @@ import (
 // The limits of a module. They are generous for real programs: a Go program of 13 MB, with a web
 // server and a compiler's front end in it, stays ten times below each of them but its size.
 const (
-	MaxModuleBytes   = 32 << 20
-	MaxFunctionBytes = 1 << 20
-	MaxLocals        = 4096 // of one function, parameters included
-	MaxNesting       = 1 << 14
-	MaxTables        = 4
-	MaxTableEntries  = 1 << 18 // of each table, also after it has grown
-	MaxSignature     = 256     // parameters, and results, of one function
+	ModuleBytesMax   = 32 << 20
+	FunctionBytesMax = 1 << 20
+	LocalsMax        = 4096 // of one function, parameters included
+	NestingMax       = 1 << 14
+	TablesMax        = 4
+	TableEntriesMax  = 1 << 18 // of each table, also after it has grown
+	SignatureMax     = 256     // parameters, and results, of one function
 
 	// Compilers keep track of every local wherever control flow joins, and some of their passes take
 	// the square of the number of such places; loops are worse, and nested loops worst. A module of
 	// 7 KB with 400 nested loops over 400 locals would keep one busy for a minute.
-	MaxLoops       = 500       // of one function
-	MaxLoopNesting = 50        // loops within loops
-	MaxLoopLocals  = 10_000    // loops times locals, of one function
-	MaxJoinWork    = 8_000_000 // joins times (locals + joins/50), of one function; about a second
+	LoopsMax       = 500       // of one function
+	LoopNestingMax = 50        // loops within loops
+	LoopLocalsMax  = 10_000    // loops times locals, of one function
+	JoinWorkMax    = 8_000_000 // joins times (locals + joins/50), of one function; about a second
 
-	MaxModuleLoopLocals = 20 * MaxLoopLocals // of all functions together
-	MaxModuleJoinWork   = 10 * MaxJoinWork
+	ModuleLoopLocalsMax = 20 * LoopLocalsMax // of all functions together
+	ModuleJoinWorkMax   = 10 * JoinWorkMax
 )
 
 // ValueType is a value type's byte in the binary format.
@@ -172,9 +172,9 @@ var preamble = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
 // Parse decodes a module. It keeps references into wasm, which must not change.
 func Parse(wasm []byte) (*Module, error) {
-	if len(wasm) > MaxModuleBytes {
+	if len(wasm) > ModuleBytesMax {
 		return nil, fmt.Errorf("the module has %d bytes, the limit is %d: %w",
-			len(wasm), MaxModuleBytes, ErrTooLarge)
+			len(wasm), ModuleBytesMax, ErrTooLarge)
 	}
 	if !bytes.HasPrefix(wasm, preamble[:4]) {
 		return nil, fmt.Errorf("%w: it does not begin with \\0asm", ErrNotModule)
@@ -281,8 +281,8 @@ func (m *Module) typeSection(r *reader) {
 		}
 		list := func() []ValueType {
 			n := r.count(1)
-			if n > MaxSignature {
-				r.fail("a function has %d parameters or results, the limit is %d", n, MaxSignature)
+			if n > SignatureMax {
+				r.fail("a function has %d parameters or results, the limit is %d", n, SignatureMax)
 			}
 			var types []ValueType
 			for range n {
@@ -338,11 +338,11 @@ func (m *Module) table(r *reader) {
 	m.Tables = append(m.Tables, l)
 	switch {
 	case r.err != nil:
-	case l.Min > MaxTableEntries:
+	case l.Min > TableEntriesMax:
 		r.err = fmt.Errorf("a table has %d entries, the limit is %d: %w",
-			l.Min, MaxTableEntries, ErrTooLarge)
-	case len(m.Tables) > MaxTables:
-		r.err = fmt.Errorf("there are more than %d tables: %w", MaxTables, ErrTooLarge)
+			l.Min, TableEntriesMax, ErrTooLarge)
+	case len(m.Tables) > TablesMax:
+		r.err = fmt.Errorf("there are more than %d tables: %w", TablesMax, ErrTooLarge)
 	}
 }
 
@@ -402,9 +402,9 @@ func data(r *reader) {
 
 func (m *Module) body(r *reader) {
 	code := r.take(r.u32())
-	if r.err == nil && len(code) > MaxFunctionBytes {
+	if r.err == nil && len(code) > FunctionBytesMax {
 		r.err = fmt.Errorf("a function has %d bytes, the limit is %d: %w",
-			len(code), MaxFunctionBytes, ErrTooLarge)
+			len(code), FunctionBytesMax, ErrTooLarge)
 		return
 	}
 	b := body{code: code, at: r.at + r.p - len(code)}
@@ -413,8 +413,8 @@ func (m *Module) body(r *reader) {
 	for range b.groups {
 		n := c.u32()
 		c.valueType()
-		if c.err == nil && uint64(b.locals)+uint64(n) > MaxLocals {
-			c.err = fmt.Errorf("a function has more than %d locals: %w", MaxLocals, ErrTooLarge)
+		if c.err == nil && uint64(b.locals)+uint64(n) > LocalsMax {
+			c.err = fmt.Errorf("a function has more than %d locals: %w", LocalsMax, ErrTooLarge)
 		}
 		b.locals += n
 	}
@@ -445,8 +445,8 @@ func (r *reader) instructions(b *body) {
 		}
 		switch in.op {
 		case opBlock, opLoop, opIf:
-			if open = append(open, in.op); len(open) > MaxNesting && r.err == nil {
-				r.err = fmt.Errorf("blocks nest more than %d deep: %w", MaxNesting, ErrTooLarge)
+			if open = append(open, in.op); len(open) > NestingMax && r.err == nil {
+				r.err = fmt.Errorf("blocks nest more than %d deep: %w", NestingMax, ErrTooLarge)
 			}
 		case opEnd:
 			if ended = len(open) == 0; !ended {
@@ -524,20 +524,20 @@ func (m *Module) complexity() error {
 	var moduleLoops, moduleJoins int
 	for i, b := range m.bodies {
 		locals := len(m.types[m.funcs[i]].Params) + int(b.locals)
-		if locals > MaxLocals {
+		if locals > LocalsMax {
 			return fmt.Errorf("function %d has %d locals, the limit is %d: %w",
-				i+len(m.foreign), locals, MaxLocals, ErrTooLarge)
+				i+len(m.foreign), locals, LocalsMax, ErrTooLarge)
 		}
 		loops, joins := b.loops*locals, b.joins*(locals+b.joins/50)
-		if b.loops > MaxLoops || b.nested > MaxLoopNesting ||
-			loops > MaxLoopLocals || joins > MaxJoinWork {
+		if b.loops > LoopsMax || b.nested > LoopNestingMax ||
+			loops > LoopLocalsMax || joins > JoinWorkMax {
 			return fmt.Errorf("function %d is too complex to compile, with %d loops, %d deep, "+
 				"%d branches and %d locals; make it several: %w",
 				i+len(m.foreign), b.loops, b.nested, b.joins, locals, ErrTooLarge)
 		}
 		moduleLoops, moduleJoins = moduleLoops+loops, moduleJoins+joins
 	}
-	if moduleLoops > MaxModuleLoopLocals || moduleJoins > MaxModuleJoinWork {
+	if moduleLoops > ModuleLoopLocalsMax || moduleJoins > ModuleJoinWorkMax {
 		return fmt.Errorf("the module is too complex to compile: %w", ErrTooLarge)
 	}
 	return nil
@@ -557,12 +557,12 @@ func (m *Module) funcType(index uint32) (FuncType, bool) {
 // Functions is the number of functions, imported ones not included.
 func (m *Module) Functions() int { return len(m.funcs) }
 
-// CodeBytes is the size of the largest function and of all together.
-func (m *Module) CodeBytes() (largest, total int) {
+// CodeBytes is the size of all functions together.
+func (m *Module) CodeBytes() (n int) {
 	for _, b := range m.bodies {
-		largest, total = max(largest, len(b.code)), total+len(b.code)
+		n += len(b.code)
 	}
-	return largest, total
+	return n
 }
 
 // Sanitized is the module as it was read, without custom sections but for the function names. An
