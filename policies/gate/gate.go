@@ -105,7 +105,8 @@ func (g *Gate) Explain(ctx context.Context, f *Facts) Verdict {
 			Text: fmt.Sprintf("kept: %v", err)})
 	}
 	if !d.Delete {
-		v.Reasons, v.Digest = append(slices.Clip(v.Reasons), d.Reasons...), d.Digest
+		v.Reasons = append(slices.Clip(v.Reasons), d.Reasons...)
+		v.Digest, v.Data = d.Digest, d.Data
 		v.Due = max(v.Due, d.Due)
 	}
 	return v

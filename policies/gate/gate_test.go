@@ -378,8 +378,9 @@ func TestExplain(t *testing.T) {
 		delete bool
 	}{
 		{"yes", false, gate.Decision{Delete: true}, nil, nil, true},
-		{"both keep", true, gate.Decision{Reasons: []tier.Reason{{Code: tier.CodeLocalTTL}}, Due: 5},
-			nil, []tier.Code{tier.CodeActiveSegment, tier.CodeLocalTTL}, false},
+		{"both keep", true, gate.Decision{Reasons: []tier.Reason{{Code: tier.CodeLocalTTL}}, Due: 5,
+			Digest: "policies", Data: "data"}, nil,
+			[]tier.Code{tier.CodeActiveSegment, tier.CodeLocalTTL}, false},
 		{"the guard alone", true, gate.Decision{Delete: true,
 			Reasons: []tier.Reason{{Code: tier.CodeLocalTTL}}}, nil,
 			[]tier.Code{tier.CodeActiveSegment}, false},
@@ -396,7 +397,8 @@ func TestExplain(t *testing.T) {
 		for _, r := range v.Reasons {
 			got = append(got, r.Code)
 		}
-		if v.Delete != c.delete || !reflect.DeepEqual(got, c.want) || v.Due != c.answer.Due {
+		if v.Delete != c.delete || !reflect.DeepEqual(got, c.want) || v.Due != c.answer.Due ||
+			v.Digest != c.answer.Digest || v.Data != c.answer.Data {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -47,11 +46,15 @@ func (a answer) counts(action tier.Action) bool {
 func (s *Set) asks(action tier.Action) (out []ask) {
 	for i, a := range s.answers {
 		if a.counts(action) {
-			into := ast.Var(fmt.Sprintf("x%d", len(out)))
-			out = append(out, ask{answer: a, number: i, into: into})
+			out = append(out, askOf(a, i, len(out)))
 		}
 	}
 	return out
+}
+
+// askOf asks for an answer, with its index in Set.answers, as the n-th of a question.
+func askOf(a answer, index, n int) ask {
+	return ask{answer: a, number: index, into: ast.Var(fmt.Sprintf("x%d", n))}
 }
 
 // question puts the asks into one query: x0 = data.tierd.hold.__tierd_deny; x1 = ...
@@ -64,20 +67,27 @@ func question(asks []ask) ast.Body {
 }
 
 // prepare compiles the question for each action.
-func (s *Set) prepare() error {
+func (s *Set) prepare() (err error) {
 	s.queries = map[tier.Action]*query{}
 	for _, action := range []tier.Action{
 		tier.DeleteLocal, tier.DeleteRemote, tier.DeleteOrphan, tier.DisableDelete,
 	} {
-		q := &query{compiler: s.compiler.QueryCompiler(), asks: s.asks(action)}
-		body, err := q.compiler.Compile(question(q.asks))
-		if err != nil {
-			return fmt.Errorf("compile the question for %s: %w", action, err)
+		if s.queries[action], err = s.query(s.asks(action)); err != nil {
+			return fmt.Errorf("%s: %w", action, err)
 		}
-		q.body = body
-		s.queries[action] = q
 	}
 	return nil
+}
+
+// query compiles the question that puts the asks.
+func (s *Set) query(asks []ask) (*query, error) {
+	q := &query{compiler: s.compiler.QueryCompiler(), asks: asks}
+	body, err := q.compiler.Compile(question(asks))
+	if err != nil {
+		return nil, fmt.Errorf("compile the question: %w", err)
+	}
+	q.body = body
+	return q, nil
 }
 
 // Decide implements gate.Policies. Where the deletion is kept, the reasons are the denials and, if
@@ -86,7 +96,7 @@ func (s *Set) prepare() error {
 func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
 	input, err := inputWith(f, &s.terms)
 	if err != nil {
-		return gate.Decision{Digest: s.digest, Data: s.data}, err
+		return s.undecided(), err
 	}
 	in := &Input{value: input, action: f.Action, now: f.Now, unknown: f.Unknown}
 	d, _, _, err := s.decide(ctx, in)
@@ -98,7 +108,7 @@ func (s *Set) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) 
 func (s *Set) decide(ctx context.Context, in *Input) (gate.Decision, said, int64, error) {
 	said, steps, err := s.ask(ctx, in)
 	if err != nil {
-		return gate.Decision{Digest: s.digest, Data: s.data}, nil, steps, err
+		return s.undecided(), nil, steps, err
 	}
 	d, err := s.judge(said)
 	if err == nil && d.Delete && len(in.unknown) > 0 {
@@ -106,6 +116,9 @@ func (s *Set) decide(ctx context.Context, in *Input) (gate.Decision, said, int64
 	}
 	return d, said, steps, err
 }
+
+// undecided is the decision of these policies that keeps and has no reason yet.
+func (s *Set) undecided() gate.Decision { return gate.Decision{Digest: s.digest, Data: s.data} }
 
 // said is what the rules of each kind answered.
 type said map[string][]tier.Reason
@@ -130,7 +143,7 @@ func (s *Set) ask(ctx context.Context, in *Input) (said, int64, error) {
 
 // judge weighs the answers.
 func (s *Set) judge(said said) (gate.Decision, error) {
-	d := gate.Decision{Digest: s.digest, Data: s.data}
+	d := s.undecided()
 	denied, keep := said[answerDeny], said[answerKeep]
 	expired := append(said[answerExpire], said[answerExpireRemote]...)
 	switch {
@@ -155,16 +168,13 @@ func (s *Set) judge(said said) (gate.Decision, error) {
 }
 
 // eval runs a question and returns the values in the order of its asks, and the number of steps.
-// Where it took too many of them, or too long, the error begins with the place that it had come to:
-// it is run again for that, within the same bounds, and told by a tracer.
 func (s *Set) eval(ctx context.Context, q *query, in *Input) ([]ast.Value, int64, error) {
-	found, steps, err := s.run(ctx, q, in, nil)
-	if ctx.Err() == nil && (errors.Is(err, errSteps) || errors.Is(err, context.DeadlineExceeded)) {
-		last := &lastPlace{}
-		if _, _, again := s.run(ctx, q, in, last); again != nil && last.at != nil {
-			err = fmt.Errorf("%s: %w", place(last.at), err)
-		}
-	}
+	var found []ast.Value
+	var steps int64
+	err := s.placed(ctx, func(tracer topdown.QueryTracer) (err error) {
+		found, steps, err = s.run(ctx, q, in, tracer)
+		return err
+	})
 	return found, steps, err
 }
 
@@ -173,38 +183,15 @@ func (s *Set) eval(ctx context.Context, q *query, in *Input) ([]ast.Value, int64
 func (s *Set) run(
 	ctx context.Context, q *query, in *Input, tracer topdown.QueryTracer,
 ) ([]ast.Value, int64, error) {
-	if s.opts.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
-		defer cancel()
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, 0, s.explain(err)
-	}
-	txn, err := s.store.NewTransaction(ctx)
+	e, err := s.begin(ctx, q.body, q.compiler, in, tracer)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the policies' data: %w", err)
+		return nil, 0, err
 	}
-	defer s.store.Abort(ctx, txn)
-	limit := &budget{ctx: ctx, left: s.opts.Steps}
+	defer e.end()
 	found := make([]ast.Value, len(q.asks))
 	answered := false
-	run := topdown.NewQuery(q.body).
-		WithQueryCompiler(q.compiler).
-		WithCompiler(s.compiler).
-		WithStore(s.store).
-		WithTransaction(txn).
-		WithBaseCache(s.base).
-		WithInput(ast.NewTerm(in.value)).
-		WithTime(in.now.Std()).
-		WithSeed(zeros{}).
-		WithStrictBuiltinErrors(true).
-		WithCancel(limit).
-		WithIndexing(!everyRule(tracer))
-	if tracer != nil {
-		run = run.WithQueryTracer(tracer)
-	}
-	err = run.Iter(ctx, func(r topdown.QueryResult) error {
+	e.query.WithBaseCache(s.base).WithIndexing(!everyRule(tracer))
+	err = s.failure(e, e.query.Iter(e.ctx, func(r topdown.QueryResult) error {
 		answered = true
 		for i, a := range q.asks {
 			if t := r[a.into]; t != nil {
@@ -212,15 +199,13 @@ func (s *Set) run(
 			}
 		}
 		return nil
-	})
-	steps := s.opts.Steps - max(limit.left, 0)
-	switch {
-	case limit.err != nil:
-		return nil, steps, s.explain(limit.err)
-	case err != nil:
-		return nil, steps, evalError(err)
-	case !answered:
-		return nil, steps, errors.New("the policies are undefined for this input")
+	}))
+	steps := s.opts.Steps - max(e.limit.left, 0)
+	if err == nil && !answered {
+		err = errors.New("the policies are undefined for this input")
+	}
+	if err != nil {
+		return nil, steps, err
 	}
 	return found, steps, nil
 }
@@ -229,34 +214,4 @@ func (s *Set) run(
 func everyRule(t topdown.QueryTracer) bool {
 	_, all := t.(*tracer)
 	return all
-}
-
-// explain puts the end of an evaluation into words that say what was exceeded.
-func (s *Set) explain(err error) error {
-	switch {
-	case errors.Is(err, errSteps):
-		return fmt.Errorf("evaluate policies: %w (at most %d)", err, s.opts.Steps)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("evaluate policies: not done within %s: %w", s.opts.Timeout, err)
-	}
-	return fmt.Errorf("evaluate policies: %w", err)
-}
-
-// evalError names the place at which OPA gave up.
-func evalError(err error) error {
-	var e *topdown.Error
-	if errors.As(err, &e) && e.Location != nil {
-		text := strings.Join(strings.Fields(e.Message), " ")
-		return fmt.Errorf("%s:%d: %s", e.Location.File, e.Location.Row, text)
-	}
-	return fmt.Errorf("evaluate policies: %w", err)
-}
-
-// zeros is the seed: no built-in that policies have draws from it.
-type zeros struct{}
-
-// Read implements io.Reader.
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
 }

@@ -42,7 +42,7 @@ func (s *Set) Evaluate(ctx context.Context, in *Input) (Evaluation, error) {
 func (s *Set) EvaluateFacts(ctx context.Context, f *gate.Facts) (Evaluation, error) {
 	input, err := inputWith(f, &s.terms)
 	if err != nil {
-		return Evaluation{Decision: gate.Decision{Digest: s.digest}}, err
+		return Evaluation{Decision: s.undecided()}, err
 	}
 	return s.Evaluate(ctx, &Input{value: input, action: f.Action, now: f.Now, unknown: f.Unknown})
 }

@@ -48,13 +48,11 @@ func (s *Set) Trace(ctx context.Context, in *Input) (*Trace, error) {
 	for i := range asks {
 		asks[i].ref = asks[i].plain // so that events show the rules as they are written
 	}
-	q := &query{compiler: s.compiler.QueryCompiler(), asks: asks}
-	t := &tracer{}
-	body, err := q.compiler.Compile(question(asks))
+	q, err := s.query(asks)
 	if err != nil {
-		return nil, fmt.Errorf("compile the question for %s: %w", in.action, err)
+		return nil, fmt.Errorf("%s: %w", in.action, err)
 	}
-	q.body = body
+	t := &tracer{}
 	_, _, _ = s.run(ctx, q, in, t) // whether it ended well is for Evaluate to say
 	return &Trace{Silent: s.silent(asks, t.events), Cut: t.cut, events: t.events}, nil
 }

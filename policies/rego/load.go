@@ -105,16 +105,22 @@ func Load(modules []Module, data map[string]any, opts Options) (*Set, error) {
 
 	s := &Set{opts: opts, digest: digest(modules, canonical), data: dataDigest(canonical)}
 	s.instrument(parsed)
-	s.compiler = compile(parsed, schemas)
-	if len(s.compiler.Errors) > 0 {
-		return nil, fmt.Errorf("compile the policies' questions: %w", s.compiler.Errors)
-	}
-	s.store = newStore(base)
-	var err error
-	if s.base, err = newBaseDocs(context.Background(), s.store); err != nil {
+	if err := s.compile(parsed, schemas, base); err != nil {
 		return nil, err
 	}
 	return s, s.prepare()
+}
+
+// compile makes the set of modules that have been checked and instrumented, and of the data.
+func (s *Set) compile(
+	modules map[string]*ast.Module, schemas *ast.SchemaSet, data map[string]any,
+) (err error) {
+	if s.compiler = compile(modules, schemas); len(s.compiler.Errors) > 0 {
+		return fmt.Errorf("compile the numbered rules: %w", s.compiler.Errors)
+	}
+	s.store = newStore(data)
+	s.base, err = newBaseDocs(context.Background(), s.store)
+	return err
 }
 
 // Digest identifies the policies and data: SHA-256 in hexadecimal over the sources and the data,

@@ -1,11 +1,11 @@
 package rego
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -70,25 +70,19 @@ func LoadPromises(modules []Module, data map[string]any, opts Options) (*Promise
 	if len(errs) > 0 {
 		return nil, errs.sorted()
 	}
-	s := &Set{opts: opts, store: newStore(base)}
+	s := &Set{opts: opts}
 	s.instrumentKinds(parsed, func(string) []string { return []string{answerViolation} })
-	s.compiler = compile(parsed, schemas)
-	if len(s.compiler.Errors) > 0 {
-		return nil, fmt.Errorf("compile the properties' questions: %w", s.compiler.Errors)
-	}
-	var err error
-	if s.base, err = newBaseDocs(context.Background(), s.store); err != nil {
+	if err := s.compile(parsed, schemas, base); err != nil {
 		return nil, err
 	}
-	q := &query{compiler: s.compiler.QueryCompiler()}
+	var asks []ask
 	for i, a := range s.answers {
-		q.asks = append(q.asks, ask{answer: a, number: i, into: ast.Var(fmt.Sprintf("x%d", i))})
+		asks = append(asks, askOf(a, i, i))
 	}
-	body, err := q.compiler.Compile(question(q.asks))
+	q, err := s.query(asks)
 	if err != nil {
-		return nil, fmt.Errorf("compile the properties' question: %w", err)
+		return nil, err
 	}
-	q.body = body
 	return &Promises{s, q}, nil
 }
 
@@ -129,7 +123,7 @@ func checkPromises(m *ast.Module, errs *Errors) {
 func checkPromiseNames(c *ast.Compiler, errs *Errors) {
 	var last *ast.Location
 	found := false
-	for _, path := range sortedModules(c) {
+	for _, path := range paths(c.Modules) {
 		m := c.Modules[path]
 		if !m.Package.Path.Equal(simPackage) {
 			continue
@@ -149,15 +143,6 @@ func checkPromiseNames(c *ast.Compiler, errs *Errors) {
 	}
 }
 
-func sortedModules(c *ast.Compiler) []string {
-	var out []string
-	for path := range c.Modules {
-		out = append(out, path)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // deletionSchema is the schema of the properties' input.
 func deletionSchema() (*schemaNode, *ast.SchemaSet) {
 	var raw map[string]any
@@ -174,7 +159,7 @@ func (p *Promises) Rules() []Rule { return p.set.Rules() }
 // of the evaluation, or a message that is no text, is one too.
 func (p *Promises) Judge(ctx context.Context, now tier.Time, input []byte) ([]Broken, error) {
 	var document any
-	decoder := json.NewDecoder(strings.NewReader(string(input)))
+	decoder := json.NewDecoder(bytes.NewReader(input))
 	decoder.UseNumber()
 	if err := decoder.Decode(&document); err != nil {
 		return nil, fmt.Errorf("the deletion is no JSON: %w", err)

@@ -54,9 +54,6 @@ func (s *Set) instrumentKinds(modules map[string]*ast.Module, kindsOf func(strin
 	notes, _ := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
 	for _, path := range paths(modules) {
 		m := modules[path]
-		if m == nil {
-			continue // the built-in one, where it is not asked
-		}
 		kinds := kindsOf(path)
 		if m.Package.Path.HasPrefix(libPackage) {
 			continue
@@ -84,13 +81,15 @@ func (s *Set) instrumentKinds(modules map[string]*ast.Module, kindsOf func(strin
 
 // paths are the keys of modules, ascending, after the built-in one.
 func paths(modules map[string]*ast.Module) []string {
-	out := []string{builtinPath}
-	for _, p := range slices.Sorted(maps.Keys(modules)) {
-		if p != builtinPath {
-			out = append(out, p)
+	return slices.SortedFunc(maps.Keys(modules), func(a, b string) int {
+		switch {
+		case a == builtinPath && b != a:
+			return -1
+		case b == builtinPath && a != b:
+			return 1
 		}
-	}
-	return out
+		return strings.Compare(a, b)
+	})
 }
 
 // numbered returns the copy of r that puts n before each reason.

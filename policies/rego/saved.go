@@ -130,14 +130,15 @@ func (n *schemaNode) check(path string, v any, add func(format string, args ...a
 func (n *schemaNode) checkFields(
 	path string, object map[string]any, add func(format string, args ...any),
 ) {
+	others := n.values()
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		switch field := n.Properties[name]; {
 		case field != nil:
 			field.check(path+"."+name, object[name], add)
 		case n.closed():
 			add("%s", unknownField(path, name, n.names()))
-		case n.values() != nil:
-			n.values().check(path+"."+name, object[name], add)
+		case others != nil:
+			others.check(path+"."+name, object[name], add)
 		}
 	}
 	for _, name := range n.Required {

@@ -35,14 +35,14 @@ func (s *Set) confirm(
 		}
 		parts, err := s.partial(ctx, a, in)
 		if err != nil {
-			return gate.Decision{Digest: s.digest, Data: s.data}, err
+			return s.undecided(), err
 		}
 		for _, part := range parts {
 			by, reason := s.numberOf(part)
 			if by != nil && len(part) == 1 && a.kind != answerDeny {
 				r, err := s.reason(*by, false, reason)
 				if err != nil {
-					return gate.Decision{Digest: s.digest, Data: s.data}, ruleError(*by, a.kind, err)
+					return s.undecided(), ruleError(*by, a.kind, err)
 				}
 				expired = append(expired, r)
 				continue
@@ -58,7 +58,9 @@ func (s *Set) confirm(
 		d.Reasons = capped(expired)
 		return d, nil
 	}
-	return gate.Decision{Reasons: capped(open), Digest: s.digest, Data: s.data}, nil
+	d = s.undecided()
+	d.Reasons = capped(open)
+	return d, nil
 }
 
 // partial evaluates one answer with the unknown facts open. Each part is the condition under which
@@ -74,29 +76,18 @@ func (s *Set) partial(ctx context.Context, a ask, in *Input) ([]ast.Body, error)
 	for i, f := range in.unknown {
 		unknown[i] = ast.NewTerm(factRef(f.Name))
 	}
-	txn, err := s.store.NewTransaction(ctx)
+	var parts []ast.Body
+	err = s.placed(ctx, func(tracer topdown.QueryTracer) error {
+		e, err := s.begin(ctx, body, compiler, in, tracer)
+		if err != nil {
+			return err
+		}
+		defer e.end()
+		parts, _, err = e.query.WithUnknowns(unknown).PartialRun(e.ctx)
+		return s.failure(e, err)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read the policies' data: %w", err)
-	}
-	defer s.store.Abort(ctx, txn)
-	limit := &budget{ctx: ctx, left: s.opts.Steps}
-	parts, _, err := topdown.NewQuery(body).
-		WithQueryCompiler(compiler).
-		WithCompiler(s.compiler).
-		WithStore(s.store).
-		WithTransaction(txn).
-		WithInput(ast.NewTerm(in.value)).
-		WithUnknowns(unknown).
-		WithTime(in.now.Std()).
-		WithSeed(zeros{}).
-		WithStrictBuiltinErrors(true).
-		WithCancel(limit).
-		PartialRun(ctx)
-	if limit.err != nil {
-		return nil, fmt.Errorf("%s: %w", a.plain, s.explain(limit.err))
-	}
-	if err != nil {
-		return nil, evalError(err)
+		return nil, err
 	}
 	return parts, nil
 }

@@ -2,9 +2,11 @@ package rego_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -26,6 +28,18 @@ var conditions = []string{
 	`every k in ["x"] { input.facts.f[k] > 3 }`,
 	`helper`,
 	`not helper`,
+	`named(input)`,
+	`not named(input)`,
+	`walk(input, [_, 7])`,
+	`some part in ["facts", "node"]
+	input[part].f.x == 7`,
+	`object.keys(input.facts) == {"known"}`,
+	`count(input.facts) == 1`,
+	`json.filter(input, ["facts/f/x"]) == {"facts": {}}`,
+	`object.union(input.facts, {"y": 1}).f.x == 7`,
+	`not helper with input.facts.f as {"x": 4}`,
+	`helper with input as object.union(input, {"segment": {"base": 0}})`,
+	`min([v | some v in [object.get(input, ["facts", "f", "x"], 1)]]) == 1`,
 	`input.facts.known`,
 	`input.table.name == "orders"`,
 	`not input.table.name == "orders"`,
@@ -43,7 +57,8 @@ func TestUnknownIsAnyValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var source strings.Builder
 		source.WriteString("package tierd.x\n\n" +
-			"helper if input.facts.f.x == 7\n\nhelper if input.segment.base > 50\n")
+			"helper if input.facts.f.x == 7\n\nhelper if input.segment.base > 50\n\n" +
+			"named(x) if x.facts.f.x == 7\n")
 		for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
 			kind := rapid.SampledFrom([]string{"deny", "expire"}).Draw(t, "kind")
 			body := rapid.SliceOfNDistinct(rapid.SampledFrom(conditions), 1, 3,
@@ -80,6 +95,24 @@ func TestUnknownIsAnyValue(t *testing.T) {
 	})
 	if went == 0 || stayed == 0 {
 		t.Errorf("%d went and %d stayed: nothing was shown", went, stayed)
+	}
+}
+
+// TestUnknownIsBounded: the time-out also ends what is asked once facts may be anything.
+func TestUnknownIsBounded(t *testing.T) {
+	t.Parallel()
+	set, err := rego.Load(modules("x.rego", "package tierd.x\n\ndeny contains \"x\" if {\n"+
+		"\tinput.facts.f == 7\n\tsome i in numbers.range(1, 5000)\n"+
+		"\tsome j in numbers.range(1, 5000)\n\ti + j < 0\n}\n"), nil,
+		rego.Options{Timeout: 20 * time.Millisecond, Steps: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := segmentOf(25 * hour)
+	f.Unknown = []tier.UnknownFact{{Name: "f", Why: "is missing"}}
+	d, err := set.Decide(context.Background(), f)
+	if !errors.Is(err, context.DeadlineExceeded) || d.Delete {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 
