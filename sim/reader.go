@@ -26,11 +26,8 @@ var _ read.Local = locally{}
 func (l locally) Logs() []tier.LogID { return l.w.process.engine.Logs() }
 
 // Log implements read.Local.
-func (l locally) Log(id tier.LogID) (read.LocalLog, bool) {
-	x, ok := l.w.process.engine.Readable(id)
-	return read.LocalLog{Layout: x.Layout, Incarnation: x.Incarnation, Usable: x.Usable,
-		SourceStart: x.SourceStart, HighWatermark: x.HighWatermark,
-		HasHighWatermark: x.HasHighWatermark, LocalEnd: x.LocalEnd}, ok
+func (l locally) Log(id tier.LogID) (tier.LocalLog, bool) {
+	return l.w.process.engine.Readable(id)
 }
 
 // From implements read.Local.

@@ -61,13 +61,9 @@ func (l kafkaLogs) ForTime(ctx context.Context, id tier.LogID, ms int64) (tier.O
 }
 
 // Epochs implements kafka.Logs.
-func (l kafkaLogs) Epochs(ctx context.Context, id tier.LogID) ([]kafka.Epoch, error) {
-	list, err := l.r.Epochs(ctx, id)
-	out := make([]kafka.Epoch, len(list))
-	for i, e := range list {
-		out[i] = kafka.Epoch{Epoch: e.Epoch, Start: e.Start}
-	}
-	return out, inKafka(err)
+func (l kafkaLogs) Epochs(id tier.LogID) ([]tier.EpochStart, error) {
+	list, err := l.r.Epochs(id)
+	return list, inKafka(err)
 }
 
 // Aborted implements kafka.Logs.

@@ -37,13 +37,10 @@ func (l local) Logs() []tier.LogID {
 }
 
 // Log implements read.Local.
-func (l local) Log(id tier.LogID) (read.LocalLog, bool) {
+func (l local) Log(id tier.LogID) (tier.LocalLog, bool) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
-	x, ok := l.d.engine.Readable(id)
-	return read.LocalLog{Layout: x.Layout, Incarnation: x.Incarnation, Usable: x.Usable,
-		SourceStart: x.SourceStart, HighWatermark: x.HighWatermark,
-		HasHighWatermark: x.HasHighWatermark, LocalEnd: x.LocalEnd}, ok
+	return l.d.engine.Readable(id)
 }
 
 // From implements read.Local.

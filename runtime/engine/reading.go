@@ -6,31 +6,17 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Readable is what a reader needs to know of the local part of a log.
-type Readable struct {
-	Source      string
-	Layout      tier.Layout
-	Incarnation string
-	// Usable: the source has the log, and what it has is of the log that the ledger knows. Where it
-	// is false, what follows says nothing.
-	Usable           bool
-	SourceStart      tier.Offset // the source's own log start
-	HighWatermark    tier.Offset // exclusive
-	HasHighWatermark bool        // false where the layout has none
-	LocalEnd         tier.Offset // end of the last record seen
-}
-
 // Readable returns what the last look at the log's source showed; false for a log never heard of.
-func (e *Engine) Readable(id tier.LogID) (Readable, bool) {
+func (e *Engine) Readable(id tier.LogID) (tier.LocalLog, bool) {
 	l := e.logs[id]
 	if l == nil {
-		return Readable{}, false
+		return tier.LocalLog{}, false
 	}
-	return Readable{Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
+	return tier.LocalLog{Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
 		Usable: l.present && l.double == nil && e.source(l.source).trouble == nil &&
 			(!l.opened || l.incarnation == l.state.Incarnation),
 		SourceStart: l.sourceStart, HighWatermark: l.hw, HasHighWatermark: l.hasHW,
-		LocalEnd: l.localEnd}, true
+		LocalEnd: l.localEnd, Lineage: l.lineage}, true
 }
 
 // LocalFrom returns the first local segment of the log that ends above the offset; false if there

@@ -125,7 +125,7 @@ func (g *gathered) partition(ctx context.Context, id tier.LogID,
 		return nil, ErrUnknownLog
 	}
 	if req.LastFetchedEpoch >= 0 {
-		epoch, end, err := g.c.epochEnd(ctx, id, tier.LeaderEpoch(req.LastFetchedEpoch))
+		epoch, end, err := g.c.s.epochEnd(id, tier.LeaderEpoch(req.LastFetchedEpoch))
 		if err != nil {
 			return nil, err
 		}

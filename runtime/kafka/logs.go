@@ -24,8 +24,9 @@ type Logs interface {
 	// epoch, with its own timestamp.
 	ForTime(ctx context.Context, id tier.LogID, ms int64) (at tier.Offset, atMS int64, ok bool,
 		err error)
-	// Epochs gives the leader epochs that wrote the log, ascending, with the first offset of each.
-	Epochs(ctx context.Context, id tier.LogID) ([]Epoch, error)
+	// Epochs gives the leader epochs that wrote the log, ascending, with the first offset of each. As
+	// Bounds it does no IO.
+	Epochs(id tier.LogID) ([]tier.EpochStart, error)
 	// Aborted gives the aborted transactions that have records in r.
 	Aborted(ctx context.Context, id tier.LogID, r tier.Range) ([]Aborted, error)
 }
@@ -42,12 +43,6 @@ type Log struct {
 type Chunk struct {
 	Batches []byte
 	Next    tier.Offset // where the next chunk begins; beyond holes and what compaction left out
-}
-
-// Epoch is a leader epoch and its first offset.
-type Epoch struct {
-	Epoch tier.LeaderEpoch
-	Start tier.Offset
 }
 
 // Aborted is one aborted transaction, as a .txnindex has it.

@@ -174,7 +174,7 @@ func (c *conn) newest(ctx context.Context, id tier.LogID, end tier.Offset) (at t
 
 // leaderEpochs says where epochs end, so that clients find out whether what they have read is
 // still part of the log (KIP-320).
-func (c *conn) leaderEpochs(ctx context.Context, h header, req *kmsg.OffsetForLeaderEpochRequest) (
+func (c *conn) leaderEpochs(_ context.Context, h header, req *kmsg.OffsetForLeaderEpochRequest) (
 	*answer, error) {
 	resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
 	var failed first
@@ -187,7 +187,7 @@ func (c *conn) leaderEpochs(ctx context.Context, h header, req *kmsg.OffsetForLe
 			p.Partition = t.Partitions[j].Partition
 			p.LeaderEpoch, p.EndOffset = -1, -1
 			id := logID(t.Topic, p.Partition)
-			epoch, end, err := c.epochEnd(ctx, id, tier.LeaderEpoch(t.Partitions[j].LeaderEpoch))
+			epoch, end, err := c.s.epochEnd(id, tier.LeaderEpoch(t.Partitions[j].LeaderEpoch))
 			if p.ErrorCode = failed.code(id, err); p.ErrorCode == 0 {
 				p.LeaderEpoch, p.EndOffset = int32(epoch), int64(end)
 			}
@@ -202,18 +202,13 @@ func (c *conn) leaderEpochs(ctx context.Context, h header, req *kmsg.OffsetForLe
 
 // epochEnd gives the last epoch up to the one that is asked for, and where it ends, as brokers do
 // (source: LeaderEpochFileCache.endOffsetFor): -1 and -1 where that is not known.
-func (c *conn) epochEnd(ctx context.Context, id tier.LogID, asked tier.LeaderEpoch) (
-	tier.LeaderEpoch, tier.Offset, error) {
-	r, ok := c.s.cfg.Logs.Bounds(id)
+func (s *Server) epochEnd(id tier.LogID, asked tier.LeaderEpoch) (tier.LeaderEpoch, tier.Offset,
+	error) {
+	r, ok := s.cfg.Logs.Bounds(id)
 	if !ok {
 		return 0, 0, ErrUnknownLog
 	}
-	ctx, done, err := c.reading(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer done()
-	epochs, err := c.s.cfg.Logs.Epochs(ctx, id)
+	epochs, err := s.cfg.Logs.Epochs(id)
 	switch {
 	case err != nil:
 		return 0, 0, err

@@ -491,7 +491,7 @@ func TestLeaderEpochs(t *testing.T) {
 	t.Parallel()
 	logs := orders(t)
 	logs.change(ordersLog, func(l *memLog) {
-		l.epochs = []kafka.Epoch{{Epoch: 2, Start: 5}, {Epoch: 4, Start: 12}, {Epoch: 7, Start: 20}}
+		l.epochs = []tier.EpochStart{{Epoch: 2, Start: 5}, {Epoch: 4, Start: 12}, {Epoch: 7, Start: 20}}
 	})
 	e := start(t, config(logs))
 	w := dial(t, e)

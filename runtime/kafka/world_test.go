@@ -38,7 +38,7 @@ type memLog struct {
 	stable  tier.Offset
 	batches []batch
 	holes   []tier.Range
-	epochs  []kafka.Epoch
+	epochs  []tier.EpochStart
 	aborted []abortedRange
 	err     error // of every read
 }
@@ -99,7 +99,7 @@ func load(t testing.TB, set string) (*memLogs, []kafkatest.Partition) {
 	for _, p := range want {
 		l := &memLog{topicID: p.TopicID}
 		for _, e := range p.LeaderEpochs {
-			l.epochs = append(l.epochs, kafka.Epoch{Epoch: e.Epoch, Start: e.Start})
+			l.epochs = append(l.epochs, tier.EpochStart{Epoch: e.Epoch, Start: e.Start})
 		}
 		dir := filepath.Join(fixtures, set, p.Dir)
 		logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -216,7 +216,7 @@ func (m *memLogs) ForTime(_ context.Context, id tier.LogID, ms int64) (tier.Offs
 	return 0, 0, false, nil
 }
 
-func (m *memLogs) Epochs(_ context.Context, id tier.LogID) ([]kafka.Epoch, error) {
+func (m *memLogs) Epochs(id tier.LogID) ([]tier.EpochStart, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, err := m.log(id)

@@ -184,12 +184,7 @@ func (w *world) scan() {
 func (w *world) Logs() []tier.LogID { return w.engine.Logs() }
 
 // Log implements Local.
-func (w *world) Log(id tier.LogID) (LocalLog, bool) {
-	x, ok := w.engine.Readable(id)
-	return LocalLog{Layout: x.Layout, Incarnation: x.Incarnation, Usable: x.Usable,
-		SourceStart: x.SourceStart, HighWatermark: x.HighWatermark,
-		HasHighWatermark: x.HasHighWatermark, LocalEnd: x.LocalEnd}, ok
-}
+func (w *world) Log(id tier.LogID) (tier.LocalLog, bool) { return w.engine.Readable(id) }
 
 // From implements Local.
 func (w *world) From(id tier.LogID, o tier.Offset) (tier.LocalSegment, bool) {

@@ -187,7 +187,7 @@ func TestEpochsAndAbortedTransactions(t *testing.T) {
 
 func compareEpochs(t *testing.T, w *world, p *partition, tiers string) {
 	t.Helper()
-	got, err := w.reader.Epochs(t.Context(), p.id())
+	got, err := w.reader.Epochs(p.id())
 	w.must(err)
 	got = slices.DeleteFunc(append([]tier.EpochStart{}, got...), func(e tier.EpochStart) bool {
 		return e.Start >= p.LogEnd

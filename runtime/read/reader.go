@@ -49,19 +49,6 @@ type Ledger interface {
 	Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error)
 }
 
-// LocalLog is what the last look at a log's source showed.
-type LocalLog struct {
-	Layout      tier.Layout
-	Incarnation string // Kafka: the topic's id; "" where there is none
-	// Usable: the source has the log, and it is the one that the ledger knows. Where it is false the
-	// offsets below say nothing.
-	Usable           bool
-	SourceStart      tier.Offset // the source's own log start
-	HighWatermark    tier.Offset // exclusive
-	HasHighWatermark bool
-	LocalEnd         tier.Offset // end of the last record seen
-}
-
 // File is an open file of a segment in its source.
 type File = interface {
 	io.ReaderAt
@@ -75,7 +62,7 @@ type Local interface {
 	// Logs returns the ids of all logs, ascending.
 	Logs() []tier.LogID
 	// Log returns what the last look showed; false for a log never seen.
-	Log(id tier.LogID) (LocalLog, bool)
+	Log(id tier.LogID) (tier.LocalLog, bool)
 	// From returns the first segment that ends above the offset.
 	From(id tier.LogID, o tier.Offset) (tier.LocalSegment, bool)
 	// Open opens a file in the log's directory; tier.ErrVanished if it is not there.
@@ -156,7 +143,7 @@ type view struct {
 	opened      bool // the ledger has it
 	state       tier.LogState
 	table       tier.TableState
-	local       LocalLog // Usable is false where there is none
+	local       tier.LocalLog // Usable is false where there is none
 	start, end  tier.Offset
 }
 

@@ -191,8 +191,8 @@ func (f *segfile) companion(ext string) (at io.ReaderAt, size int64, done func()
 
 // Epochs returns the leader epochs of the log's batches, ascending by offset, from the log start
 // on: each with the first offset that it wrote. Behind the last one that tierd knows from batches
-// come those that the partition's own checkpoint names. Empty where batches carry no epoch.
-func (r *Reader) Epochs(ctx context.Context, id tier.LogID) ([]tier.EpochStart, error) {
+// come those that the source itself keeps on record. Empty where batches carry no epoch.
+func (r *Reader) Epochs(id tier.LogID) ([]tier.EpochStart, error) {
 	v, err := r.view(id)
 	if err != nil || v.layout != tier.LayoutKafka {
 		return nil, err
@@ -220,7 +220,7 @@ func (r *Reader) Epochs(ctx context.Context, id tier.LogID) ([]tier.EpochStart, 
 	if !v.local.Usable {
 		return out, nil
 	}
-	for _, e := range r.checkpoint(ctx, id) {
+	for _, e := range v.local.Lineage {
 		if e.Start >= copied || len(out) == 0 {
 			add(e.Epoch, e.Start)
 		}

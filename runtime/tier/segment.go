@@ -118,6 +118,22 @@ type Scan struct {
 	Problems  []Problem
 }
 
+// LocalLog is what a reader needs to know of the last look at a log's source.
+type LocalLog struct {
+	Source      string // name of the configured source
+	Layout      Layout
+	Incarnation string // as in Scan
+	// Usable: the source has the log, and it is the one that the ledger knows. Where it is false, what
+	// follows says nothing.
+	Usable           bool
+	SourceStart      Offset // the source's own log start
+	HighWatermark    Offset // exclusive
+	HasHighWatermark bool   // false where the layout has none
+	LocalEnd         Offset // end of the last record seen
+	// Lineage is what the source itself keeps on record, as in Scan. It must not be changed.
+	Lineage []EpochStart
+}
+
 // Problem is something in a source that an operator should know of: a name that is no number, two
 // files with the same base, a link, a file without permission.
 type Problem struct {
