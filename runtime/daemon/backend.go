@@ -207,8 +207,7 @@ func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, err
 	}
 	if len(c.Content.Files) > 0 {
 		file := c.Content.Files[0]
-		key, err := d.store.Keys().File(tier.ObjectKey{Log: id, Epoch: c.Epoch,
-			Base: c.Content.Range.Base, Attempt: c.Attempt, Name: file.Name})
+		key, err := d.store.Keys().File(c.Object(id, file.Name))
 		if err != nil {
 			return s, err
 		}

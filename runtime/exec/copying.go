@@ -168,7 +168,7 @@ func (x *Executor) uploadFile(ctx context.Context, src Source, log tier.LogID, a
 	if opened != file.Stat {
 		return fmt.Errorf("%s %s: %w between check and upload", log, file.Name, ErrChanged)
 	}
-	key := objectKey(log, a, file.Name)
+	key := a.Object(log, file.Name)
 	if err := x.c.Store.PutFile(ctx, key, r, file.Size); err != nil {
 		return err
 	}
@@ -181,10 +181,6 @@ func (x *Executor) uploadFile(ctx context.Context, src Source, log tier.LogID, a
 	}
 	r.DropCache(0, file.Size)
 	return nil
-}
-
-func objectKey(log tier.LogID, a tier.Attempt, name string) tier.ObjectKey {
-	return tier.ObjectKey{Log: log, Epoch: a.Epoch, Base: a.Range.Base, Attempt: a.ID, Name: name}
 }
 
 // finish puts the manifest entry and commits the attempt.

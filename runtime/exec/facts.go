@@ -281,7 +281,7 @@ func (x *Executor) proveStore(ctx context.Context, src Source, p *gate.Proof, lo
 	p.Lineage = tier.TruthOf(slices.Equal(fact.Add.Content.Lineage, cp.Content.Lineage))
 	a := tier.Attempt{ID: cp.Attempt, Epoch: cp.Epoch, Range: cp.Content.Range}
 	for _, file := range cp.Content.Files {
-		err := x.readBack(ctx, src, log, objectKey(log, a, file.Name), file.FileDigest)
+		err := x.readBack(ctx, src, log, a.Object(log, file.Name), file.FileDigest)
 		switch {
 		case errors.Is(err, ErrVanished) || errors.Is(err, ErrDamaged):
 			p.Objects, p.Objection = tier.No, err.Error()

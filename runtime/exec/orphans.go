@@ -23,7 +23,7 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 	}
 	var manifest knowledge
 	for _, name := range a.Names {
-		object, err := x.c.Store.FileKey(objectKey(f.Log, a, name))
+		object, err := x.c.Store.FileKey(a.Object(f.Log, name))
 		if err == nil {
 			_, err = x.c.Store.Size(ctx, object)
 		}

@@ -119,7 +119,7 @@ func (x *Executor) PlanClear(ctx context.Context, log tier.LogID,
 			return nil, fatal(err)
 		}
 		for _, name := range a.Names {
-			object, err := x.c.Store.FileKey(objectKey(log, a, name))
+			object, err := x.c.Store.FileKey(a.Object(log, name))
 			if err != nil {
 				return nil, err
 			}

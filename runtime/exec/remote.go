@@ -233,7 +233,7 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 	facts.Seg.MaxTime, facts.Seg.ModTime = cp.Content.MaxTime, cp.ModTime
 	facts.Seg.CopiedAt, facts.Seg.Verified = cp.FinishedAt, cp.Verified != ""
 	facts.Seg.Range, facts.Seg.Bytes = cp.Content.Range, cp.Content.Bytes()
-	facts.Seg.Object, err = x.c.Store.AttemptKey(attemptKey(log, &cp))
+	facts.Seg.Object, err = x.c.Store.AttemptKey(cp.Object(log, ""))
 	if err != nil {
 		return facts, cp, nil
 	}
@@ -248,10 +248,6 @@ func (x *Executor) localDelete(s tier.LogState) tier.LocalDelete {
 		return src.LocalDelete()
 	}
 	return tier.LocalDeleteNever
-}
-
-func attemptKey(log tier.LogID, c *tier.Copy) tier.ObjectKey {
-	return tier.ObjectKey{Log: log, Epoch: c.Epoch, Base: c.Content.Range.Base, Attempt: c.Attempt}
 }
 
 // outOfLog tells whether the copy is part of the log no more, durably and in the manifest, and
@@ -374,7 +370,7 @@ func (x *Executor) removeOne(ctx context.Context, g *Generation, facts *gate.Fac
 	}
 	var keys []tier.ObjectKey
 	for _, file := range cp.Content.Files {
-		k := attemptKey(facts.Log.ID, cp)
+		k := cp.Object(facts.Log.ID, "")
 		k.Name = file.Name
 		keys = append(keys, k)
 	}

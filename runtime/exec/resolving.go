@@ -54,7 +54,7 @@ func (x *Executor) settled(f engine.Resolve) (engine.Result, error) {
 func (x *Executor) finishFound(ctx context.Context, log tier.LogID, a tier.Attempt,
 	c tier.Copy) (engine.Result, error) {
 	for _, file := range c.Content.Files {
-		err := x.c.Store.VerifyFile(ctx, objectKey(log, a, file.Name), file.FileDigest,
+		err := x.c.Store.VerifyFile(ctx, a.Object(log, file.Name), file.FileDigest,
 			tier.VerifyFull, nil)
 		if r, stop, err := x.verdict(ctx, log, a, err); stop {
 			return r, err
@@ -76,7 +76,7 @@ func (x *Executor) finishUploads(ctx context.Context, f engine.Resolve,
 	if err != nil {
 		return x.unseen(ctx, f.Log, a, err)
 	}
-	err = x.c.Store.StatFile(ctx, objectKey(f.Log, a, last), local.Size)
+	err = x.c.Store.StatFile(ctx, a.Object(f.Log, last), local.Size)
 	if r, stop, err := x.verdict(ctx, f.Log, a, err); stop {
 		return r, err
 	}
@@ -88,7 +88,7 @@ func (x *Executor) finishUploads(ctx context.Context, f engine.Resolve,
 		return x.abandon(ctx, f.Log, a, "the segment has other files now than were being copied")
 	}
 	for _, file := range content.Files {
-		err := x.c.Store.VerifyFile(ctx, objectKey(f.Log, a, file.Name), file.FileDigest,
+		err := x.c.Store.VerifyFile(ctx, a.Object(f.Log, file.Name), file.FileDigest,
 			tier.VerifyFull, nil)
 		if r, stop, err := x.verdict(ctx, f.Log, a, err); stop {
 			return r, err

@@ -109,11 +109,12 @@ func (r *Reader) File(ctx context.Context, id tier.LogID, base tier.Offset, name
 
 // whole opens a file of the copy, checked as far as that costs nothing.
 func (f *segfile) whole(d tier.FileDigest) (*CopiedFile, error) {
-	f.name, f.size, f.object = d.Name, d.Size, chunked(f.key(d.Name), d.Size)
+	key := f.copy.Object(f.log, d.Name)
+	f.name, f.size, f.object = d.Name, d.Size, chunked(key, d.Size)
 	if d.Size > ChunkBytes {
 		return &CopiedFile{FileDigest: d, f: f, at: remoteAt{f}, sum: sha256.New()}, nil
 	}
-	data, err := f.r.c.Cache.whole(f.ctx, f.key(d.Name), d)
+	data, err := f.r.c.Cache.whole(f.ctx, key, d)
 	if useless(err) {
 		f.suspect(err)
 	}

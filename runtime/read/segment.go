@@ -139,15 +139,10 @@ func (f *segfile) openRemote(id tier.LogID, pos tier.Position) error {
 	f.copy = *facts[0].Add
 	records := f.copy.Content.Files[0]
 	f.base, f.size, f.name = f.copy.Content.Range.Base, records.Size, records.Name
-	f.object = chunked(f.key(records.Name), records.Size)
+	f.object = chunked(f.copy.Object(id, records.Name), records.Size)
 	f.at = remoteAt{f}
 	f.id = fileID{log: id, base: f.base, remote: true, number: uint64(pos)}
 	return nil
-}
-
-func (f *segfile) key(name string) tier.ObjectKey {
-	return tier.ObjectKey{Log: f.log, Epoch: f.copy.Epoch, Base: f.base, Attempt: f.copy.Attempt,
-		Name: name}
 }
 
 // digest finds another file of the copy by its ending.

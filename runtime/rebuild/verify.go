@@ -63,9 +63,7 @@ func (r *run) missing(k *known) (n int64) {
 // look verifies the objects of a copy; why says what is wrong with them. An error leaves it open.
 func (r *run) look(ctx context.Context, log tier.LogID, c *tier.Copy) (why, err error) {
 	for _, file := range c.Content.Files {
-		key := tier.ObjectKey{Log: log, Epoch: c.Epoch, Base: c.Content.Range.Base,
-			Attempt: c.Attempt, Name: file.Name}
-		err := r.c.Store.VerifyFile(ctx, key, file.FileDigest, r.c.Mode, nil)
+		err := r.c.Store.VerifyFile(ctx, c.Object(log, file.Name), file.FileDigest, r.c.Mode, nil)
 		switch {
 		case errors.Is(err, tier.ErrVanished), errors.Is(err, tier.ErrDamaged):
 			return err, nil

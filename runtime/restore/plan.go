@@ -215,8 +215,7 @@ func (p *Plan) add(dir string, l *verify.Log, x piece) error {
 				c.Content.Range, file.Name)
 		}
 		f := File{Path: path.Join(dir, file.Name), Digest: file.FileDigest, ModTime: file.Stat.ModTime,
-			Key: tier.ObjectKey{Log: l.ID, Epoch: c.Epoch, Base: c.Content.Range.Base,
-				Attempt: c.Attempt, Name: file.Name},
+			Key:     c.Object(l.ID, file.Name),
 			Batches: i == 0 && batches, Format: format, Range: c.Content.Range}
 		if !whole {
 			if i > 0 {

@@ -47,6 +47,11 @@ type Attempt struct {
 	StartedAt Time      `json:"started_at"`
 }
 
+// Object names the file of the attempt with the base name in the store.
+func (a *Attempt) Object(log LogID, name string) ObjectKey {
+	return ObjectKey{Log: log, Epoch: a.Epoch, Base: a.Range.Base, Attempt: a.ID, Name: name}
+}
+
 // Copy is a finished copy: one segment of a log in the store, with the identity that its local
 // files had when the copy finished.
 type Copy struct {
@@ -73,6 +78,12 @@ type Remote struct {
 	MaxTime    Time
 	ModTime    Time
 	FinishedAt Time
+}
+
+// Object names the file of the copy with the base name in the store.
+func (c *Copy) Object(log LogID, name string) ObjectKey {
+	return ObjectKey{Log: log, Epoch: c.Epoch, Base: c.Content.Range.Base, Attempt: c.Attempt,
+		Name: name}
 }
 
 // Remote gives the compact form of c.

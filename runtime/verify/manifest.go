@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
 	for key, why := range wrong {
 		out = append(out, Finding{Kind: KindManifest, Log: l.ID, Object: key, Text: why.Error()})
 	}
-	slices.SortFunc(out, func(a, b Finding) int { return compare(a.Object, b.Object) })
+	slices.SortFunc(out, func(a, b Finding) int { return cmp.Compare(a.Object, b.Object) })
 	there := byPosition(facts)
 	for i := range facts {
 		if f := &facts[i]; f.Position >= l.Positions {

@@ -1,15 +1,12 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
-
-func compare(a, b string) int { return cmp.Compare(a, b) }
 
 // Orphans lists all objects of logs and finds those that no copy, attempt or tombstone names. Young
 // ones are notices: what an upload left behind is collected once it has reached the age. One that

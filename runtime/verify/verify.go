@@ -137,7 +137,7 @@ func (l *Log) Gaps() []Finding {
 func Sizes(ctx context.Context, s Store, log tier.LogID, c *tier.Copy) ([]Finding, error) {
 	var out []Finding
 	for _, file := range c.Content.Files {
-		k := keyOf(log, c, file.Name)
+		k := c.Object(log, file.Name)
 		f, err := found(s, log, c, k, KindSize, s.StatFile(ctx, k, file.Size))
 		if err != nil {
 			return out, err
@@ -145,11 +145,6 @@ func Sizes(ctx context.Context, s Store, log tier.LogID, c *tier.Copy) ([]Findin
 		out = append(out, f...)
 	}
 	return out, nil
-}
-
-func keyOf(log tier.LogID, c *tier.Copy, name string) tier.ObjectKey {
-	return tier.ObjectKey{Log: log, Epoch: c.Epoch, Base: c.Content.Range.Base, Attempt: c.Attempt,
-		Name: name}
 }
 
 // found makes a finding of an error that says something about the object; any other stays one.
@@ -189,7 +184,7 @@ func (r *Reading) Content(ctx context.Context, s Store, log tier.LogID, layout t
 	c *tier.Copy) ([]Finding, error) {
 	var out []Finding
 	for i, file := range c.Content.Files {
-		k := keyOf(log, c, file.Name)
+		k := c.Object(log, file.Name)
 		var walker *kbatch.Walker
 		if format, ok := kbatch.FormatOf(layout); i == 0 && ok {
 			order := kbatch.NewOrder(c.Content.Range)

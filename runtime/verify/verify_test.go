@@ -106,7 +106,7 @@ func of(data []byte) (*Log, *shelf) {
 	l := &Log{ID: orders, Layout: tier.LayoutKafka, Copied: 20, Positions: 1,
 		Facts: []tier.Fact{fact}, Counted: []Counted{{tier.Range{Base: 0, Next: 20}, 0}}}
 	s := &shelf{facts: []tier.Fact{fact}, entries: map[tier.Position]tier.Fact{0: fact},
-		objects: map[tier.ObjectKey][]byte{keyOf(orders, c, "0.log"): data}}
+		objects: map[tier.ObjectKey][]byte{c.Object(orders, "0.log"): data}}
 	return l, s
 }
 
@@ -143,7 +143,7 @@ func TestContent(t *testing.T) {
 			l, s = of(tc.data)
 		}
 		c := l.Copies()[0]
-		tc.damage(s, keyOf(orders, &c, "0.log"))
+		tc.damage(s, c.Object(orders, "0.log"))
 		done, paced := int64(0), 0
 		r := Reading{Done: func(n int64) { done += n }, Pace: func(_ context.Context, n int) error {
 			paced += n
