@@ -102,7 +102,10 @@ func (k *kafka) judge(f *folder, at judging) tier.Scan {
 func (*kafka) inspect(root vfs.Dir, dir string, infos []vfs.Info, l *listing) *partition {
 	p := &partition{format: kbatch.Kafka}
 	if _, found := infoOf(infos, fileLeaderEpochs); found {
-		p.lineage = readEpochs(root, dir, l)
+		var err error
+		if p.lineage, err = readEpochs(root, dir); err != nil {
+			l.problem(fileLeaderEpochs, tier.CodeUnreadable, "%v", err)
+		}
 	}
 	if _, found := infoOf(infos, filePartition); !found {
 		return p

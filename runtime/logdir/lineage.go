@@ -12,22 +12,17 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// readEpochs reads the leader epochs that a partition keeps on record. A checkpoint that cannot be
-// read says nothing: it is a witness, and the batches are the truth.
-func readEpochs(root vfs.Dir, dir string, l *listing) []tier.EpochStart {
+// readEpochs reads the leader epochs that the partition in dir keeps on record; none where it keeps
+// none. What cannot be read says nothing: it is a witness, and the batches are the truth.
+func readEpochs(root vfs.Dir, dir string) ([]tier.EpochStart, error) {
 	text, err := readText(root, path.Join(dir, fileLeaderEpochs))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var epochs []tier.EpochStart
-	if err == nil {
-		epochs, err = parseEpochs(fileLeaderEpochs, text)
+		return nil, nil
 	}
 	if err != nil {
-		l.problem(fileLeaderEpochs, tier.CodeUnreadable, "%v", err)
-		return nil
+		return nil, err
 	}
-	return epochs
+	return parseEpochs(fileLeaderEpochs, text)
 }
 
 // Batches calls fn with the offsets [base, next) and the leader epoch of each batch on disk that

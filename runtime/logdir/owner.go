@@ -176,12 +176,7 @@ func (s *Source) forgetful(id tier.LogID, copied tier.Content, o tier.Owner) boo
 		return false
 	}
 	defer func() { _ = root.Close() }() // it was only read
-	name := path.Join(partitionDir(id), fileLeaderEpochs)
-	text, err := readText(root, name)
-	if err != nil {
-		return false
-	}
-	record, err := parseEpochs(name, text)
+	record, err := readEpochs(root, partitionDir(id))
 	n := len(copied.Lineage)
 	if err != nil || n == 0 || len(o.Ends) != n || o.Ends[n-1].End < copied.LastNext {
 		return false

@@ -8,7 +8,6 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -198,7 +197,8 @@ func (p *pass) readBatches(format kbatch.Format) error {
 			return err
 		}
 	}
-	return p.compareEpochs()
+	p.compareEpochs()
+	return nil
 }
 
 // readCompanion reads the rest of a file that belongs to a segment of record batches.
@@ -251,19 +251,11 @@ func (p *pass) note(b *kbatch.Batch) error {
 // compareEpochs reports where the partition's own checkpoint names another leader epoch than the
 // batches do. The batches are what is copied; the checkpoint is only a witness, and keeps silent
 // about offsets below its first entry.
-func (p *pass) compareEpochs() error {
-	name := path.Join(p.dir, fileLeaderEpochs)
-	text, err := readText(p.root, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var epochs []tier.EpochStart
-	if err == nil {
-		epochs, err = parseEpochs(fileLeaderEpochs, text)
-	}
+func (p *pass) compareEpochs() {
+	epochs, err := readEpochs(p.root, p.dir)
 	if err != nil {
 		p.problem(fileLeaderEpochs, tier.CodeUnreadable, err.Error())
-		return nil
+		return
 	}
 	for _, e := range p.content.Lineage {
 		want, known := tier.EpochAt(epochs, e.Start)
@@ -272,7 +264,6 @@ func (p *pass) compareEpochs() error {
 				"of leader epoch %d, and the checkpoint says %d", e.Start, e.Epoch, want))
 		}
 	}
-	return nil
 }
 
 func (p *pass) problem(name string, code tier.Code, text string) {
