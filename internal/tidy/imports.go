@@ -57,7 +57,7 @@ var layers = []unit{
 	adapter("runtime/plugin"),
 	adapter("runtime/audit"),
 	adapter("runtime/read", kbatchUnit),
-	adapter("runtime/kafka"),
+	adapter("runtime/kafka", kbatchUnit),
 	adapter("runtime/verify", kbatchUnit),
 	// It restores what a ledger's log is to verify.
 	adapter("runtime/restore", kbatchUnit, "runtime/verify"),

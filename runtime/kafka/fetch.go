@@ -2,12 +2,13 @@ package kafka
 
 import (
 	"context"
-	"encoding/binary"
+	"iter"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -231,17 +232,27 @@ func (g *gathered) read(ctx context.Context, id tier.LogID, from, limit tier.Off
 
 // cut leaves out the batches that do not begin below limit.
 func cut(chunk Chunk, limit tier.Offset) Chunk {
-	p := chunk.Batches
-	at := 0
-	for len(p)-at >= 12 {
-		base := tier.Offset(binary.BigEndian.Uint64(p[at:]))
-		size := 12 + int64(binary.BigEndian.Uint32(p[at+8:]))
-		if base >= limit || size > int64(len(p)-at) {
+	end := int64(0)
+	for b := range batches(chunk.Batches) {
+		if b.Base >= limit {
 			break
 		}
-		at += int(size)
+		end = b.Position + b.Size
 	}
-	return Chunk{Batches: p[:at], Next: limit}
+	return Chunk{Batches: chunk.Batches[:end], Next: limit}
+}
+
+// batches goes through the headers of whole batches.
+func batches(p []byte) iter.Seq[kbatch.Batch] {
+	return func(yield func(kbatch.Batch) bool) {
+		for pos, size := int64(0), int64(len(p)); pos < size; {
+			b, err := kbatch.Parse(p[pos:], pos, size-pos)
+			if err != nil || !yield(b) {
+				return
+			}
+			pos += b.Size
+		}
+	}
 }
 
 // count counts n bytes of records, of which the answer had room for some. A single batch can be
@@ -280,18 +291,12 @@ func (g *gathered) aborted(ctx context.Context, id tier.LogID, r tier.Range,
 	return err
 }
 
-// hasZstd reports whether a batch is compressed by zstd, which magic 2 alone knows.
+// hasZstd reports whether a batch is compressed by zstd.
 func hasZstd(p []byte) bool {
-	const zstd = 4
-	for len(p) >= 23 {
-		size := 12 + int64(binary.BigEndian.Uint32(p[8:]))
-		if p[16] == 2 && p[22]&7 == zstd {
+	for b := range batches(p) {
+		if b.Codec == kbatch.Zstd {
 			return true
 		}
-		if size > int64(len(p)) {
-			break
-		}
-		p = p[size:]
 	}
 	return false
 }

@@ -3,7 +3,6 @@ package read
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -133,5 +132,3 @@ func xxh32(p []byte) uint32 {
 	h = (h ^ h>>13) * prime3
 	return h ^ h>>16
 }
-
-var errNested = errors.New("a wrapper within a wrapper")

@@ -161,7 +161,10 @@ func decodeMessage(b *kbatch.Batch, p []byte) ([]Record, error) {
 	return out, nil
 }
 
-var errShort = errors.New("it ends within a record")
+var (
+	errShort  = errors.New("it ends within a record")
+	errNested = errors.New("a wrapper within a wrapper")
+)
 
 // input reads what Kafka writes into batches. After an error everything is empty.
 type input struct {
