@@ -284,6 +284,7 @@ func (h *play) stopActs() []act {
 	return []act{
 		{kindStop, "now", 1, func() { h.crashed() }},
 		{kindStop, "later", 2, later},
+		{kindStop, "cleanly", 2, h.stopsCleanly},
 		{kindStop, "in the next effect of a kind", 4, func() { h.inEffect(StopBefore) }},
 		{kindStop, "in the recovery", 1, func() {
 			h.inRecovery = later

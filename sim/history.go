@@ -572,10 +572,15 @@ func (h *play) heal() {
 	h.w.Config.Delete = h.p.Config.Delete
 	h.w.Config.Brake = h.p.Config.Brake
 	h.w.SetPaused(false)
-	if h.policy > 0 {
+	stays := []string{"as they were", "as they are"}
+	denies := h.policy == 1 // one that fails is to be mended
+	if h.policy > 0 && !(denies && choose.Later(h.c, "the policies in the end", stays, nil) == 1) {
 		h.setPolicy(0)
 	}
-	h.over.tiering, h.over.ttl = nil, nil
+	if h.over.tiering != nil && choose.Later(h.c, "the tiering in the end", stays, nil) == 0 {
+		h.over.tiering = nil
+	}
+	h.over.ttl = nil
 	refused := h.reload() != nil
 	// The way to delete is the source's, and read once.
 	if choose.Yes(h.c, "a new process in the end") || forbidden {
@@ -583,31 +588,36 @@ func (h *play) heal() {
 		h.startProcess()
 	}
 	h.acceptClock()
-	waited := false
+	for round := 0; refused && round < settleRounds; round++ {
+		// A disablement is in progress, and by a clock that went back its grace may be long.
+		h.settle()
+		h.alive(h.w.Elapse(24 * time.Hour))
+		refused = h.reload() != nil
+	}
 	for round := range 2 * settleRounds {
-		for _, table := range h.p.tables() {
-			if h.w.process.ledger.Table(table).Paused != nil {
-				h.resume(table)
-			}
-		}
-		if err := h.w.Run(); err != nil {
-			h.o.violate(Recovered, "nothing fails any more, and the process ends: %v", err)
-			h.judge()
-		}
-		h.judge()
+		h.settle()
 		h.alive(h.w.Elapse(time.Minute))
-		if refused {
-			// A disablement was in progress, and by a clock that went back its grace may be long.
-			h.alive(h.w.Elapse(24 * time.Hour))
-			refused = h.reload() != nil
-		} else if !waited && (h.broker == nil || round >= settleRounds) {
-			waited = true
+		if round == 0 && h.broker == nil || round == settleRounds && h.broker != nil {
 			h.o.Current()
 			h.judge()
 			h.alive(h.w.Elapse(h.p.longest()))
 		}
 	}
 	h.o.Quiet()
+}
+
+// settle lets the process do all that it can do now, with no table paused.
+func (h *play) settle() {
+	for _, table := range h.p.tables() {
+		if h.w.process.ledger.Table(table).Paused != nil {
+			h.resume(table)
+		}
+	}
+	if err := h.w.Run(); err != nil {
+		h.o.violate(Recovered, "nothing fails any more, and the process ends: %v", err)
+		h.judge()
+	}
+	h.judge()
 }
 
 // reload makes changed settings count, unless they are refused now.

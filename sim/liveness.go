@@ -36,8 +36,10 @@ func (o *Oracle) Quiet() {
 		o.settled(l, files, known, store)
 		o.current(l, known, ledger.table(l.id.Table))
 		o.readable(l)
+		o.reported(l, files, ledger)
 	}
 	o.probes(store)
+	o.drains(ledger)
 	if at := o.w.process.engine.RetryAt(); at != 0 {
 		o.violate(NoLivelock, "nothing fails any more, and something is to be tried again at %s", at)
 	}

@@ -13,17 +13,21 @@ import (
 
 	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
 )
+
+// crime is one that the oracle must see, as a breach of the property.
+type crime struct {
+	property Property
+	commit   func(*rig)
+}
 
 // TestTheOracleSees commits each crime by hand, in a world where two segments are copied and the
 // third is not: an oracle that never speaks shows nothing.
 func TestTheOracleSees(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		property Property
-		crime    func(*rig)
-	}{
+	seen(t, map[string]crime{
 		"an uncopied segment is unlinked": {NoUncopiedDelete, func(r *rig) {
 			r.does(func() error { return r.w.Disk.Remove(SegmentPath(orders, 20)) })
 		}},
@@ -106,6 +110,35 @@ func TestTheOracleSees(t *testing.T) {
 			r.concludes(seq, tier.OutcomeKept)
 			r.oracle.Quiet()
 		}},
+		"what ended after its epoch is a copy": {EpochFence, func(r *rig) {
+			r.opens(tier.PolicyRetain)
+			r.oracle.fence.known = map[tier.AttemptID]bool{} // as if they were new
+		}},
+		"a segment goes on the proof of an epoch that is over": {EpochFence, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.opens(tier.PolicyDelete)
+			r.announce(0)
+			r.drops(0)
+		}},
+		"a reader is given other bytes": {ReadBack, func(r *rig) {
+			r.oracle.readBack(orders, 0, read.Chunk{Batches: Content(orders, 0, 9), Next: 10})
+		}},
+		"a reader is sent round in circles": {ReadBack, func(r *rig) {
+			r.oracle.readBack(orders, 10, read.Chunk{Batches: Content(orders, 10, 1), Base: 10,
+				Next: 10})
+		}},
+		"a reader gets an error for ever": {ReadBack, func(r *rig) {
+			r.do(r.w.Vanish())
+			r.w.Objects.Remove(r.object(0))
+			r.oracle.readable(r.oracle.record(orders))
+		}},
+	})
+}
+
+// TestTheOracleMisses leaves undone what must come about in the end.
+func TestTheOracleMisses(t *testing.T) {
+	t.Parallel()
+	seen(t, map[string]crime{
 		"a closed segment is not copied": {EligibleCopied, func(r *rig) { r.oracle.Quiet() }},
 		"an expired segment stays": {ExpiredDeleted, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
@@ -125,8 +158,33 @@ func TestTheOracleSees(t *testing.T) {
 			r.w.Objects.Remove(r.entry())
 			r.oracle.Quiet()
 		}},
+		"a disablement does not end": {DisablementDrains, func(r *rig) {
+			r.appends(tier.TierChanged{Table: orders.Table, State: tier.Disabling, Epoch: 2,
+				Policy: tier.PolicyRetain, At: r.w.Now})
+			r.w.Advance(time.Hour)
+			r.oracle.Quiet()
+		}},
+		"a stop leaves something unsynced": {CleanStop, func(r *rig) {
+			f, err := r.w.Disk.Append(auditDir + "/audit-000001.jsonl")
+			r.do(err)
+			_, err = f.Write([]byte("{}\n"))
+			r.do(err)
+			r.w.Stop()
+			r.start()
+		}},
+		"an expired segment stays, and nobody says why": {DeniedIsReported, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.oracle.Denied = func(tier.LogID) bool { return true }
+			r.oracle.Quiet() // nobody asked the process to look
+		}},
 		"the process does not run": {Recovered, func(r *rig) { r.w.Kill(); r.oracle.Quiet() }},
-	} {
+	})
+}
+
+// seen commits each crime, and has the oracle judge it.
+func seen(t *testing.T, crimes map[string]crime) {
+	t.Helper()
+	for name, c := range crimes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
@@ -135,7 +193,7 @@ func TestTheOracleSees(t *testing.T) {
 			if v := r.oracle.Violations(); len(v) > 0 {
 				t.Fatalf("before the crime: %v", v)
 			}
-			c.crime(r)
+			c.commit(r)
 			r.oracle.changed = true
 			r.oracle.rest()
 			if !slices.ContainsFunc(r.oracle.Violations(), func(v Violation) bool {
@@ -176,6 +234,19 @@ func (r *rig) copiesNothing(base tier.Offset) {
 	r.appends(tier.CopyFinished{Log: orders, Copy: tier.Copy{Attempt: a.ID, Position: a.Position,
 		Epoch: 1, Verified: tier.VerifyFull,
 		Content: tier.Content{Range: a.Range, Files: []tier.SourceFile{file}}}})
+}
+
+// opens ends the log's tier epoch with the policy, and begins another one.
+func (r *rig) opens(p tier.DisablePolicy) {
+	r.t.Helper()
+	change := func(s tier.TierState, epoch tier.TierEpoch, p tier.DisablePolicy) {
+		r.appends(tier.TierChanged{Table: orders.Table, State: s, Epoch: epoch, Policy: p, At: r.w.Now})
+	}
+	change(tier.Disabling, 2, p)
+	change(tier.Disabled, 2, p)
+	change(tier.Enabled, 3, "")
+	r.appends(tier.EpochOpened{Log: orders, Epoch: 3, Fresh: p == tier.PolicyDelete,
+		At: r.w.Now})
 }
 
 func (r *rig) trash(base tier.Offset) {

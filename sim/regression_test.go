@@ -11,11 +11,22 @@ import (
 // TestRegressions replays every history that ever broke a promise of the built-in project.
 func TestRegressions(t *testing.T) {
 	t.Parallel()
-	p, err := Builtin()
+	replayAll(t, Builtin, "*.json")
+}
+
+// TestLeaderRegressions replays those on a broker's directory.
+func TestLeaderRegressions(t *testing.T) {
+	t.Parallel()
+	replayAll(t, BuiltinKafka, "kafka/*.json")
+}
+
+func replayAll(t *testing.T, project func() (*Project, error), pattern string) {
+	t.Helper()
+	p, err := project()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("../testdata/scenarios/regressions/*.json")
+	files, err := filepath.Glob("../testdata/scenarios/regressions/" + pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenario: %v", err)
 	}

@@ -16,9 +16,10 @@ func (h *play) state() uint64 {
 	} else {
 		for i := range ledger.logs {
 			l := &ledger.logs[i]
-			add("%+v %+v %+v %s", l.state, l.attempts, l.tombstones, summary(l.facts))
+			add("%s %s %s %s", plainly(l.state), plainly(l.attempts), plainly(l.tombstones),
+				summary(l.facts))
 		}
-		add("%+v", ledger.tables)
+		add("%s", plainly(ledger.tables))
 	}
 	for _, l := range h.o.logs {
 		for _, f := range h.w.files(l.id) {
@@ -31,7 +32,7 @@ func (h *play) state() uint64 {
 	add("%v %d %v %d", h.w.Objects.Keys(), h.w.Now, h.w.Paused, h.disk)
 	for _, id := range h.w.process.engine.Logs() {
 		v, _ := h.w.process.engine.Log(id)
-		add("%+v", v)
+		add("%s", plainly(v))
 	}
 	add("%d %d", h.w.process.engine.RetryAt(), h.disturbed)
 	for _, f := range h.w.Queued() {

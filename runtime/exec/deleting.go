@@ -64,7 +64,8 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err := x.stopped(ctx, g, f.Log.Table); err != nil {
 		return keep(tier.CodeRetry, "%v", err)
 	}
-	if facts.Log.State != tier.Enabled && f.Remote.Segments == 0 {
+	last := f.Remote.Segments == 0 && facts.Seg.Range.Next > facts.Log.LogStart
+	if facts.Log.State != tier.Enabled && last {
 		// No copy is left of what goes: the log's start moves first, durably, where readers look.
 		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: facts.Seg.Range.Next,
 			Cause: tier.MoveExpired, At: x.c.Now()})
