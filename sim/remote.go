@@ -141,14 +141,21 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 	if cut && in.Empty() {
 		return
 	}
+	said := func(start tier.Offset) bool {
+		return slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {
+			return f.Start != nil && *f.Start >= start
+		})
+	}
 	for _, m := range l.state.Moves {
 		covers := cut && in.Next <= m.Start || leaves(t) && m.Cause != tier.MoveExpired
-		said := slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {
-			return f.Start != nil && *f.Start >= m.Start
-		})
-		if covers && said && o.w.Now-m.At >= grace {
+		if covers && said(m.Start) && o.w.Now-m.At >= grace {
 			return
 		}
+	}
+	// The moves are forgotten by then where no other copy was left that they had passed.
+	forgotten := in != c.Content.Range && len(l.state.Moves) == 0 && in.Next <= l.state.LogStart
+	if forgotten && cut && said(l.state.LogStart) {
+		return
 	}
 	o.violate(StartFirst, "%s is removed, and the start was not moved over it, in ledger and "+
 		"manifest, at least %s ago", key, o.w.Config.Grace)

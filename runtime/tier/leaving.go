@@ -12,17 +12,25 @@ func (t *TableState) TakesAll(m StartMove) bool {
 // since.
 func Left(s *LogState, t *TableState, pos Position, epoch TierEpoch, in Range) (since Time,
 	left bool) {
-	if c, ok := ClipOf(s.Clips, pos); ok && in.Empty() {
+	c, cut := ClipOf(s.Clips, pos)
+	if cut = cut && c.Offset <= in.Next; cut && in.Empty() {
 		return c.At, true // the source has written all of it anew
 	}
 	for _, m := range s.Moves {
-		if in.Next <= m.Start || t.TakesAll(m) {
+		switch {
+		case t.TakesAll(m):
+			return m.At, true
+		case in.Next <= m.Start && cut:
+			return max(m.At, c.At), true // until it was cut, it reached beyond the start
+		case in.Next <= m.Start:
 			return m.At, true
 		}
 	}
 	if epoch < s.Fresh {
 		return t.Since, true
 	}
-	// A copy that finished after its range had left the log.
-	return 0, in.Next <= s.LogStart
+	if left = in.Next <= s.LogStart; left && cut {
+		return c.At, true
+	}
+	return 0, left // it finished after its range had left the log
 }

@@ -38,6 +38,16 @@ func TestLeft(t *testing.T) {
 			Range{Base: 10, Next: 5}, before, true},
 		{"a clip left some", LogState{Clips: []Clip{{Position: 9, Offset: 15, At: before}}}, enabled, 1,
 			Range{Base: 10, Next: 15}, 0, false},
+		{"a clip cut what reached beyond the start", LogState{LogStart: 15,
+			Moves: []StartMove{{Start: 15, At: before}},
+			Clips: []Clip{{Position: 9, Offset: 15, At: after}}}, enabled, 1,
+			Range{Base: 10, Next: 15}, after, true},
+		{"a clip cut what finished late", LogState{LogStart: 15,
+			Clips: []Clip{{Position: 9, Offset: 15, At: after}}}, enabled, 1,
+			Range{Base: 10, Next: 15}, after, true},
+		{"a clip behind it cut nothing", LogState{LogStart: 20,
+			Moves: []StartMove{{Start: 20, At: before}},
+			Clips: []Clip{{Position: 9, Offset: 25, At: after}}}, enabled, 1, copied, before, true},
 		{"the first of two moves counts", LogState{LogStart: 30, Moves: []StartMove{
 			{Start: 20, At: before}, {Start: 30, At: after}}}, enabled, 1, copied, before, true},
 	} {
