@@ -84,10 +84,16 @@ func (e *Engine) localDelete(source string) tier.LocalDelete {
 // mirrors the built-in policy, which decides. Where a policy may ask for more, asking is always
 // worth it.
 func (e *Engine) worthAsking(l *logIndex, t *tableIndex, i int, bytesFrom int64) tier.Time {
-	cfg, _ := e.config(t)
 	if e.settings.ExpireRule {
 		return e.now
 	}
+	return e.limitOver(l, t, i, bytesFrom)
+}
+
+// limitOver is the earliest time at which a limit of the table lets segment i go, whatever policies
+// ask for.
+func (e *Engine) limitOver(l *logIndex, t *tableIndex, i int, bytesFrom int64) tier.Time {
+	cfg, _ := e.config(t)
 	if t.state.State != tier.Enabled {
 		if cfg.Bytes.Set && bytesFrom-cfg.Bytes.Value >= l.local[i].Bytes {
 			return e.now

@@ -90,8 +90,8 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 		return
 	}
 	i := l.oldestRemote()
-	if i < 0 || l.remote[i].Next > l.state.Copied {
-		return // what lies below it is still being copied: the log does not begin with it yet
+	if i < 0 || !e.begins(l, t, i) {
+		return
 	}
 	if k := l.remoteKept; k != nil {
 		if k.Position == l.remote[i].Position && e.now < k.askAt {
@@ -119,6 +119,31 @@ func (l *logIndex) oldestRemote() int {
 		}
 	}
 	return -1
+}
+
+// begins reports whether the log may begin behind the i-th remote segment: nothing below it is
+// still to be copied. Where nothing is copied any more, local segments that never were are parts of
+// the log, and their time has to be over as well.
+func (e *Engine) begins(l *logIndex, t *tableIndex, i int) bool {
+	r := &l.remote[i]
+	if r.Next <= l.state.Copied || t.state.State == tier.Enabled {
+		return r.Next <= l.state.Copied
+	}
+	bytes := l.localBytes
+	for j := range l.local {
+		s := &l.local[j]
+		if s.Base >= r.Base {
+			break
+		}
+		if at := e.limitOver(l, t, j, bytes); s.Next > l.state.LogStart && at > e.now {
+			if at != never {
+				l.wake(at)
+			}
+			return false
+		}
+		bytes -= s.Bytes
+	}
+	return true
 }
 
 // remoteDue is the earliest time at which some limit lets the i-th remote segment go, and with it
@@ -193,7 +218,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 		if !l.counts(r) {
 			continue
 		}
-		if len(f.Segments) == deleteBatchMax || r.Next > l.state.Copied ||
+		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) ||
 			e.remoteDue(l, t, i, bytes) > e.now {
 			break
 		}

@@ -64,10 +64,11 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err := x.stopped(ctx, g, f.Log.Table); err != nil {
 		return keep(tier.CodeRetry, "%v", err)
 	}
-	last := f.Remote.Segments == 0 && facts.Seg.Range.Next > facts.Log.LogStart
-	if facts.Log.State != tier.Enabled && last {
+	end := facts.Seg.Range.Next
+	first := f.Remote.Segments == 0 || f.Remote.Base >= end
+	if facts.Log.State != tier.Enabled && first && end > facts.Log.LogStart {
 		// No copy is left of what goes: the log's start moves first, durably, where readers look.
-		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: facts.Seg.Range.Next,
+		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: end,
 			Cause: tier.MoveExpired, At: x.c.Now()})
 		if err != nil {
 			return nil, err

@@ -116,7 +116,8 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		c.Remote = state.Clip(c.Remote)
 		r := &facts.Safety.Remote
 		r.Logical, r.LedgerKnows = true, knows
-		r.Oldest = tier.TruthOf(c.Next <= state.Copied && (i == 0 || c.Base <= m.Start))
+		below := c.Next <= state.Copied || facts.Log.State != tier.Enabled // nothing is still copied
+		r.Oldest = tier.TruthOf(below && (i == 0 || c.Base <= m.Start))
 		facts.Safety.Window = m.Window.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 		v := g.Gate.Judge(ctx, facts) // nothing is deleted before Remove, which asks again
 		if !v.Delete {
