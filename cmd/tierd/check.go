@@ -6,8 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
@@ -31,10 +30,10 @@ type checkCmd struct {
 // Help gives examples.
 func (c *checkCmd) Help() string {
 	return `Reads the configuration, the policies, their data and the plugins as one generation, as
-run and reload do, and prints everything that is wrong, each with its place. Then it looks whether
-each source can be read and each fact is known, asks brokers what they do with their topics, and
-tries on the store what tierd needs of it, on an object of its own that it removes again: put, get,
-range, list and delete. The store's clock is compared with this machine's.
+run and reload do, and prints everything that is wrong, each with its place. Then it looks through
+each source as a scan does, and whether each fact is known, asks brokers what they do with their
+topics, and tries on the store what tierd needs of it, on an object of its own that it removes
+again: put, get, range, list and delete. The store's clock is compared with this machine's.
 
 Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a
 file is wrong.
@@ -98,7 +97,7 @@ func printChecked(p *page, out checked) {
 		if r.Error == nil {
 			p.line("%s: works", r.What)
 		} else {
-			p.alarm("%s: %s", r.What, *r.Error)
+			p.alarm("%s: %s", r.What, strings.ReplaceAll(*r.Error, "\n", "\n  "))
 		}
 	}
 	p.line("%s: ok", out.Config)
@@ -115,16 +114,16 @@ func (a *app) reach(cfg *config.Config) []reach {
 		}
 		out = append(out, r)
 	}
+	now := func() tier.Time { return tier.TimeOf(time.Now()) }
 	for _, s := range cfg.Sources {
-		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), readable(s.Path))
+		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), daemon.CheckSource(a.ctx, cfg, s, now()))
 	}
 	for _, s := range cfg.Sources {
 		if s.Kafka.Bootstrap != "" {
 			add(fmt.Sprintf("broker of the source %s (%s)", s.Name, s.Kafka.Bootstrap),
-				daemon.CheckTopics(a.ctx, cfg, s, tier.TimeOf(time.Now())))
+				daemon.CheckTopics(a.ctx, cfg, s, now()))
 		}
 	}
-	now := func() tier.Time { return tier.TimeOf(time.Now()) }
 	unknown := daemon.FactsNow(a.ctx, cfg, now)
 	for _, f := range cfg.Facts {
 		add(fmt.Sprintf("fact %s (%s)", f.Name, cmp.Or(f.Path, "groups of "+f.Kafka)),
@@ -169,19 +168,6 @@ func (a *app) probe(ctx context.Context, cfg *config.Config) (err error) {
 	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
 		return fmt.Errorf("its clock says %s, this machine's %s; limits.clock_tolerance is %s",
 			p.LastModified, p.After, cfg.Limits.ClockTolerance)
-	}
-	return nil
-}
-
-// readable reports why the directory cannot be listed.
-func readable(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	if _, err := f.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
-		return err
 	}
 	return nil
 }

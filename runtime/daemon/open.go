@@ -73,7 +73,7 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.openStore(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := d.openSources(c); err != nil {
+	if err := d.openSources(c, false); err != nil {
 		return nil, err
 	}
 	if err := d.openReader(true); err != nil {
@@ -105,7 +105,7 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.openStore(ctx, g.config); err != nil {
 		return nil, err
 	}
-	if err := d.openSources(g.config); err != nil {
+	if err := d.openSources(g.config, true); err != nil {
 		return nil, err
 	}
 	if err := d.openReader(false); err != nil {
@@ -196,10 +196,10 @@ func (d *Daemon) decorate(c *config.Config, ledger string) (err error) {
 	return err
 }
 
-func (d *Daemon) openSources(c *config.Config) error {
+func (d *Daemon) openSources(c *config.Config, readOnly bool) error {
 	table := func(name string) (tier.Table, bool) { return d.gen.Load().config.Table(name) }
 	for _, cs := range c.Sources {
-		s, err := openSource(cs, table)
+		s, err := openSource(cs, table, readOnly)
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func Rebuild(ctx context.Context, opts Options, o RebuildOptions) (_ *api.Rebuil
 	if err := d.decorate(c, id); err != nil {
 		return nil, err
 	}
-	if err := d.openSources(c); err != nil {
+	if err := d.openSources(c, o.Dry); err != nil {
 		return nil, err
 	}
 	report, err := d.build(ctx, id, o)

@@ -25,9 +25,10 @@ const rescanPause = time.Second
 const watchedDirsMax = 4096
 
 // openSource makes the adapter of a configured source. It does not look at the directory.
-func openSource(c config.Source, table func(string) (tier.Table, bool)) (*source, error) {
+func openSource(c config.Source, table func(string) (tier.Table, bool), readOnly bool) (
+	*source, error) {
 	cfg := logdir.Config{
-		Name: c.Name, Layout: c.Layout, LocalDelete: c.LocalDelete,
+		Name: c.Name, Layout: c.Layout, LocalDelete: c.LocalDelete, ReadOnly: readOnly,
 		Root:        func() (vfs.Dir, error) { return vfs.OpenOS(c.Path) },
 		Next:        logdir.Next(c.Next),
 		ClosedAfter: c.ClosedAfter,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -170,6 +171,45 @@ func (d *Daemon) tendTopics(ctx context.Context, s *source) error {
 	}
 }
 
+// lookAt opens a source and scans it, changing nothing and taking no lock.
+func lookAt(ctx context.Context, c *config.Config, of config.Source, now tier.Time) (
+	s *source, res logdir.Result, err error) {
+	of.LocalDelete = tier.LocalDeleteNever // a look takes no lock
+	if s, err = openSource(of, c.Table, true); err != nil {
+		return nil, res, err
+	}
+	res, err = s.dir.Scan(ctx, now)
+	// tierd itself may have deleted the last segment of a plain source: only a run can tell.
+	if emptied := res.Empty && of.Layout == tier.LayoutPlain; err == nil && res.Trouble != nil &&
+		!emptied {
+		err = errors.New(res.Trouble.Text)
+	}
+	if err != nil {
+		return nil, res, errors.Join(err, s.close())
+	}
+	return s, res, nil
+}
+
+// CheckSource scans a source, and returns what is wrong with its files, as a run would tell of it;
+// nil where nothing is.
+func CheckSource(ctx context.Context, c *config.Config, source config.Source, now tier.Time) error {
+	s, res, err := lookAt(ctx, c, source, now)
+	if err != nil {
+		return err
+	}
+	problems := res.Problems
+	for i := range res.Scans {
+		problems = append(problems, res.Scans[i].Problems...)
+	}
+	var errs []error
+	for i, p := range problems {
+		if !slices.Contains(problems[:i], p) { // of a log's directory, and of the log
+			errs = append(errs, fmt.Errorf("%s: %s: %s", p.Code, p.Path, p.Text))
+		}
+	}
+	return errors.Join(append(errs, s.close())...)
+}
+
 // CheckTopics asks the cluster of a source about the topics of the source's directory, and returns
 // what is wrong with how it and the configuration go together; nil where nothing is, or where the
 // source has no cluster.
@@ -177,17 +217,9 @@ func CheckTopics(ctx context.Context, c *config.Config, source config.Source, no
 	if source.Kafka.Bootstrap == "" {
 		return nil
 	}
-	source.LocalDelete = tier.LocalDeleteNever // a look takes no lock
-	s, err := openSource(source, c.Table)
+	s, res, err := lookAt(ctx, c, source, now)
 	if err != nil {
 		return err
-	}
-	res, err := s.dir.Scan(ctx, now)
-	if err == nil && res.Trouble != nil {
-		err = errors.New(res.Trouble.Text)
-	}
-	if err != nil {
-		return errors.Join(err, s.close())
 	}
 	s.topics.scanned(res.Logs)
 	var errs []error

@@ -37,6 +37,9 @@ type Config struct {
 	Root func() (vfs.Dir, error)
 	// LocalDelete is how segments may be deleted; Drop refuses where it is never.
 	LocalDelete tier.LocalDelete
+	// ReadOnly leaves everything as it is: nothing is dropped, and what an interrupted drop left is
+	// shown, and not put right.
+	ReadOnly bool
 	// Broker is the cluster that deletes. It is needed for delete-records, and not used otherwise.
 	Broker Broker
 	// Lock is the lock of the source's own program on the directory. It is needed for unlink in the

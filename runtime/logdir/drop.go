@@ -28,6 +28,8 @@ func (s *Source) Drop(ctx context.Context, p gate.Permit, target gate.Target) (e
 	switch {
 	case target.Action != tier.DeleteLocal:
 		return name(fmt.Errorf("%s is not what a source does", target.Action))
+	case s.cfg.ReadOnly:
+		return name(fmt.Errorf("the source %s is only looked at", s.cfg.Name))
 	case s.cfg.LocalDelete == tier.LocalDeleteNever:
 		return name(fmt.Errorf("local_delete of the source %s is %s", s.cfg.Name,
 			s.cfg.LocalDelete))

@@ -420,33 +420,44 @@ func TestDropLeavesANewFilesSiblings(t *testing.T) {
 	}
 }
 
-// TestTrashIsLeftAloneWithoutLeave shows a log with a trash to sources that may not delete: nothing
-// is touched, and the log is not whole while a file of it is missing.
+// TestTrashIsLeftAloneWithoutLeave shows a log with a trash to sources that may not delete, or are
+// only looked at: nothing is touched, and the log is not whole while a file of it is missing.
 func TestTrashIsLeftAloneWithoutLeave(t *testing.T) {
 	t.Parallel()
-	for _, v := range victims(t) {
-		w := newMem(t)
-		v.fill(w)
-		w.put(v.dir+"/.tierd-trash/"+v.records+".dead", nil)
-		w.put(v.dir+"/.tierd-trash/notes", nil)
-		s := w.open(v.layout, func(c *logdir.Config) {
-			c.LocalDelete = tier.LocalDeleteNever
-		})
-		want := v.dir + "/.tierd-trash/" + v.records + ".dead:retry " + v.dir +
-			"/.tierd-trash/notes:bad-name"
-		if got := scan(t, s, now).Scans[0]; !got.Whole || codes(got.Problems) != want {
-			t.Errorf("%s: whole %v, %s", v.layout, got.Whole, codes(got.Problems))
+	for _, without := range []func(*logdir.Config){
+		func(c *logdir.Config) { c.LocalDelete = tier.LocalDeleteNever },
+		func(c *logdir.Config) { c.ReadOnly = true },
+	} {
+		for _, v := range victims(t) {
+			v.leaveTrashAlone(t, without)
 		}
-		w.put(v.dir+"/.tierd-trash/"+v.records+".pending", nil)
-		if got := look(t, s, v.id.String()); got.Whole {
-			t.Errorf("%s: whole, with a pending file", v.layout)
-		}
-		if err := s.Settle(context.Background(), v.id); err == nil {
-			t.Errorf("%s: settled without leave", v.layout)
-		}
-		if got := len(w.names(v.dir + "/.tierd-trash")); got != 3 {
-			t.Errorf("%s: %d files in the trash", v.layout, got)
-		}
+	}
+}
+
+func (v *victim) leaveTrashAlone(t *testing.T, without func(*logdir.Config)) {
+	t.Helper()
+	w := newMem(t)
+	v.fill(w)
+	w.put(v.dir+"/.tierd-trash/"+v.records+".dead", nil)
+	w.put(v.dir+"/.tierd-trash/notes", nil)
+	s := w.open(v.layout, without)
+	want := v.dir + "/.tierd-trash/" + v.records + ".dead:retry " + v.dir +
+		"/.tierd-trash/notes:bad-name"
+	if got := scan(t, s, now).Scans[0]; !got.Whole || codes(got.Problems) != want {
+		t.Errorf("%s: whole %v, %s", v.layout, got.Whole, codes(got.Problems))
+	}
+	w.put(v.dir+"/.tierd-trash/"+v.records+".pending", nil)
+	if got := look(t, s, v.id.String()); got.Whole {
+		t.Errorf("%s: whole, with a pending file", v.layout)
+	}
+	if err := s.Settle(context.Background(), v.id); err == nil {
+		t.Errorf("%s: settled without leave", v.layout)
+	}
+	if err := v.drop(t, s, v.targetNow(w)); err == nil {
+		t.Errorf("%s: dropped without leave", v.layout)
+	}
+	if got := len(w.names(v.dir + "/.tierd-trash")); got != 3 {
+		t.Errorf("%s: %d files in the trash", v.layout, got)
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *Source) Owned() tier.Truth {
 
 // mayDrop reports whether files may be removed from the source at all now.
 func (s *Source) mayDrop() bool {
-	return s.cfg.LocalDelete == tier.LocalDeleteUnlink && s.Owned() == tier.Yes
+	return !s.cfg.ReadOnly && s.cfg.LocalDelete == tier.LocalDeleteUnlink && s.Owned() == tier.Yes
 }
 
 // root opens the source's directory.
