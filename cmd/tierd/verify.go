@@ -98,10 +98,15 @@ func (c *verifyCmd) Run(a *app) error {
 		return err
 	}
 	err = c.print(a, v.out, func(p *page) { printVerified(p, &v.out) })
-	if err == nil && slices.ContainsFunc(v.out.Findings, func(f finding) bool { return f.Fails }) {
+	if err == nil && v.out.fail() {
 		return errCheck
 	}
 	return err
+}
+
+// fail tells whether anything is not as it should be.
+func (v *verified) fail() bool {
+	return slices.ContainsFunc(v.Findings, func(f finding) bool { return f.Fails })
 }
 
 // parsePercent reads 5% as 0.05.
@@ -169,25 +174,39 @@ func subjectHas(subject string, id tier.LogID) bool {
 	return subject == "" || subject == id.Table || subject == id.String()
 }
 
-// run looks at everything and sorts what was found.
-func (v *verifier) run() error {
-	type job struct {
-		log  *verify.Log
-		copy tier.Copy
-	}
-	var jobs []job
-	total := int64(0)
+// look is a look at one copy.
+type look struct {
+	log  *verify.Log
+	copy tier.Copy
+	read bool // it is read back in full
+}
+
+// choose lists the copies, each with whether it is read back, and how many bytes these have.
+func (v *verifier) choose() (list []look, total int64) {
 	for _, l := range v.of {
 		v.found(l.Gaps()...)
 		for _, c := range l.Copies() {
-			jobs = append(jobs, job{l, c})
+			list = append(list, look{l, c, verify.Chosen(&c, v.fraction, v.seed)})
 			v.out.Objects += int64(len(c.Content.Files))
-			if verify.Chosen(&c, v.fraction, v.seed) {
-				total += c.Content.Bytes()
-			}
 		}
 	}
-	v.out.Logs, v.out.Segments = int64(len(v.of)), int64(len(jobs))
+	v.out.Logs, v.out.Segments = int64(len(v.of)), int64(len(list))
+	// A part of a few copies is at least one of them.
+	if n := uint64(len(list)); n > 0 && v.fraction > 0 &&
+		!slices.ContainsFunc(list, func(x look) bool { return x.read }) {
+		list[v.seed%n].read = true
+	}
+	for _, x := range list {
+		if x.read {
+			total += x.copy.Content.Bytes()
+		}
+	}
+	return list, total
+}
+
+// run looks at everything and sorts what was found.
+func (v *verifier) run() error {
+	jobs, total := v.choose()
 	v.bar = newByteBar(v.app, "verified ", total)
 	defer v.bar.finish()
 	g, ctx := errgroup.WithContext(v.app.ctx)
@@ -209,7 +228,7 @@ func (v *verifier) run() error {
 			if v.found(list...); err != nil {
 				return err
 			}
-			if !verify.Chosen(&j.copy, v.fraction, v.seed) {
+			if !j.read {
 				list, err = verify.Sizes(ctx, v.store, j.log.ID, &j.copy)
 				v.found(list...)
 				return err
@@ -357,6 +376,10 @@ func printVerified(p *page, v *verified) {
 			p.line("  %s", text)
 		}
 	}
-	p.line("%d logs, %d copies, %d objects; %d copies read back (%s)", v.Logs, v.Segments, v.Objects,
-		v.Read, humanBytes(v.BytesRead))
+	verdict := "ok"
+	if v.fail() {
+		verdict = "not ok"
+	}
+	p.line("%s: %d logs, %d copies, %d objects; %d copies read back (%s)", verdict, v.Logs, v.Segments,
+		v.Objects, v.Read, humanBytes(v.BytesRead))
 }
