@@ -70,12 +70,14 @@ type place struct {
 	copy       *remoteCopy
 }
 
+// growing reports whether the place may end in a batch that is still being written.
+func (p *place) growing() bool { return p.local && p.segment.Waits == tier.WaitsForRoll }
+
 // Next reads on; see Reader.Read. At the end of the log the chunk is empty, and it may be called
 // again later.
 func (c *Cursor) Next(ctx context.Context, maxBytes int64) (Chunk, error) {
 	maxBytes = min(max(maxBytes, 1), chunkBytesMax)
 	var lost error // why the source, which has what is next, cannot give it
-	again := false
 	for range stepsMax {
 		if err := ctx.Err(); err != nil {
 			return Chunk{}, err
@@ -90,7 +92,7 @@ func (c *Cursor) Next(ctx context.Context, maxBytes int64) (Chunk, error) {
 		if c.next == v.end {
 			break
 		}
-		p, ok, err := c.r.place(&v, c.next, lost == nil, again)
+		p, ok, err := c.r.place(&v, c.next, lost == nil, lost != nil)
 		if err != nil {
 			return Chunk{}, err
 		}
@@ -111,7 +113,7 @@ func (c *Cursor) Next(ctx context.Context, maxBytes int64) (Chunk, error) {
 		chunk, err := c.r.readPlace(ctx, &v, p, c.next, maxBytes)
 		switch {
 		case err != nil && p.local && lost == nil && elsewhere(err):
-			lost, again = err, true // it went away between looking and reading: the other tier
+			lost = err // it went away between looking and reading: the other tier
 		case err != nil:
 			return Chunk{}, c.explain(ctx, p, err)
 		case len(chunk.Batches) == 0 && chunk.Next == c.next:

@@ -121,7 +121,7 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 			return o, at, found, eofIsNil(errFound)
 		}
 	}
-	if err == io.EOF || p.local && !p.segment.Closed() && errors.Is(err, tier.ErrDamaged) {
+	if err == io.EOF || p.growing() && errors.Is(err, tier.ErrDamaged) {
 		err = nil
 	}
 	return 0, 0, false, err

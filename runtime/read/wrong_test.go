@@ -159,3 +159,23 @@ func (letters) ReadFile(_ context.Context, k tier.ObjectKey, _ int64, bufs ...[]
 	}
 	return nil
 }
+
+// TestDamageThatIsLocalAloneIsTold: what cannot be read locally is looked for in the store, and
+// where that has not got it either it is no hole.
+func TestDamageThatIsLocalAloneIsTold(t *testing.T) {
+	t.Parallel()
+	for what, at := range map[string]int{"its header": 16, "a record": 100} {
+		g := newGrown(t)
+		damaged := records(10, 19)
+		damaged[at] ^= 8
+		g.write("00000000000000000030.log", "40", records(30, 39))
+		g.write(log0, "40", records(0, 9), damaged, records(20, 29))
+		c, err := g.reader.Read(t.Context(), g.id, 0, 1)
+		if err != nil || c.Next != 10 {
+			t.Fatalf("up to %d: %v", c.Next, err)
+		}
+		if c, err = g.reader.Read(t.Context(), g.id, 10, 1); !errors.Is(err, tier.ErrDamaged) {
+			t.Errorf("%s: up to %d, %d bytes: %v; want damaged", what, c.Next, len(c.Batches), err)
+		}
+	}
+}
