@@ -173,16 +173,19 @@ func (u *undecided) goOn(ctx context.Context, r *Reader, v *view) error {
 	return err
 }
 
-// walk looks at the batches of one place.
+// walk looks at the batches of one place, and at nothing behind the end of the log: what lies there
+// may be half of one.
 func (u *undecided) walk(f *segfile, v *view, p place) error {
-	b, _, err := f.seek(u.at)
 	below := f.below(v, p)
-	for ; err == nil && b.Last < below && b.Base < p.Next; b, err = f.next(b.Position +
-		b.Size) {
+	b, _, err := f.seek(u.at)
+	for err == nil && b.Last < below && b.Base < p.Next {
 		if err := f.ctx.Err(); err != nil {
 			return err
 		}
-		u.add(&b)
+		if u.add(&b); u.at >= v.end {
+			return nil
+		}
+		b, err = f.next(b.Position + b.Size)
 	}
 	if err != nil && err != io.EOF {
 		return f.named(err)

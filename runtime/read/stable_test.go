@@ -122,7 +122,7 @@ func TestLastStableFollowsTheLog(t *testing.T) {
 	t.Parallel()
 	g := newGrown(t)
 	plain := kbatchtest.V2(nil, kbatchtest.Spec{Base: 0, Last: 4})
-	g.write(log0, "5", plain)
+	g.write(log0, "5", plain, make([]byte, 500)) // a file that is made large beforehand
 	g.stable(5)
 	g.write(log0, "10", plain, part(5, 9, 1))
 	g.stable(5)
