@@ -180,6 +180,9 @@ func (r *Reader) readPlace(ctx context.Context, v *view, p place, from tier.Offs
 // readBatches reads whole batches, at least one where there is one.
 func (f *segfile) readBatches(v *view, p place, from tier.Offset, maxBytes int64) (Chunk, error) {
 	b, sequential, err := f.seek(from)
+	if err == io.EOF && p.local && f.size < p.segment.Log.Size {
+		return Chunk{}, f.named(fmt.Errorf("it was cut: %w", tier.ErrChanged))
+	}
 	if err == io.EOF || p.growing() && errors.Is(err, tier.ErrDamaged) {
 		// No batch is left, or none is whole yet.
 		return Chunk{Base: from, Next: f.after(v, p, from)}, nil

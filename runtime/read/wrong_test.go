@@ -179,3 +179,19 @@ func TestDamageThatIsLocalAloneIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatWasCutHasNoGapAtItsEnd: where a segment ends sooner than when it was looked at, what
+// is missing was there.
+func TestAFileThatWasCutHasNoGapAtItsEnd(t *testing.T) {
+	t.Parallel()
+	g := newGrown(t)
+	g.write("00000000000000000030.log", "40", records(30, 39))
+	g.write(log0, "40", records(0, 9), records(10, 19), records(20, 29))
+	g.must(os.Truncate(filepath.Join(g.dir, log0), int64(2*len(records(0, 9)))))
+	if c, err := g.reader.Read(t.Context(), g.id, 10, 1); err != nil || c.Next != 20 {
+		t.Errorf("what is left: up to %d: %v", c.Next, err)
+	}
+	if c, err := g.reader.Read(t.Context(), g.id, 20, 1); !errors.Is(err, tier.ErrChanged) {
+		t.Errorf("what is not: up to %d, %d bytes: %v; want changed", c.Next, len(c.Batches), err)
+	}
+}
