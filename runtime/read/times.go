@@ -87,11 +87,7 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 		return 0, 0, false, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	start := p.Base
-	if after, ok := f.nearTime(timestamp); ok {
-		start = max(start, after)
-	}
-	b, _, err := f.seek(start)
+	b, err := f.seekTime(p.Base, timestamp)
 	below := f.below(v, p)
 	for ; err == nil && b.Last < below; b, err = f.next(b.Position + b.Size) {
 		if b.MaxTimestamp < timestamp || b.Size > batchBytesMax {
@@ -127,6 +123,21 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 	return 0, 0, false, err
 }
 
+// seekTime finds a batch at or above the offset o, before which none is as late as the timestamp.
+func (f *segfile) seekTime(o tier.Offset, timestamp int64) (kbatch.Batch, error) {
+	if e, ok := f.nearTime(timestamp); ok && e.offset > o {
+		b, _, err := f.seek(e.offset)
+		// A copy's index was compared with its log. A local one is a hint: where it names no batch
+		// that is there the log decides.
+		if f.file == nil || err == nil && b.MaxTimestamp == e.timestamp && b.Last >= e.offset &&
+			(b.Base <= e.offset || b.Wrapper()) {
+			return b, err
+		}
+	}
+	b, _, err := f.seek(o)
+	return b, err
+}
+
 func eofIsNil(err error) error {
 	if err == io.EOF {
 		return nil
@@ -134,16 +145,20 @@ func eofIsNil(err error) error {
 	return err
 }
 
-// nearTime looks a timestamp up in the segment's time index: no batch that lies below the offset is
-// as late. It is false where the index does not help.
-func (f *segfile) nearTime(timestamp int64) (tier.Offset, bool) {
+// timeEntry is an entry of a time index.
+type timeEntry struct {
+	timestamp int64
+	offset    tier.Offset
+}
+
+// nearTime looks a timestamp up in the segment's time index: no batch that lies below the entry's
+// offset is as late. It is false where the index does not help.
+func (f *segfile) nearTime(timestamp int64) (found timeEntry, ok bool) {
 	at, size, done := f.companion(extTimeIndex)
 	if at == nil {
-		return 0, false
+		return found, false
 	}
 	defer done()
-	var o tier.Offset
-	ok := false
 	sort.Search(int(size/timeIndexEntryBytes), func(i int) bool {
 		var e [timeIndexEntryBytes]byte
 		if _, err := at.ReadAt(e[:], int64(i)*timeIndexEntryBytes); err != nil {
@@ -153,12 +168,12 @@ func (f *segfile) nearTime(timestamp int64) (tier.Offset, bool) {
 		if t == 0 || t >= timestamp { // an index that is being written ends in zeros
 			return true
 		}
-		if after := f.base + tier.Offset(binary.BigEndian.Uint32(e[8:])); after >= o {
-			o, ok = after, true
+		if o := f.base + tier.Offset(binary.BigEndian.Uint32(e[8:])); o >= found.offset {
+			found, ok = timeEntry{t, o}, true
 		}
 		return false
 	})
-	return o, ok
+	return found, ok
 }
 
 // companion opens another file of the segment: an index that helps, or nothing.

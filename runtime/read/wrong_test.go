@@ -195,3 +195,43 @@ func TestAFileThatWasCutHasNoGapAtItsEnd(t *testing.T) {
 		t.Errorf("what is not: up to %d, %d bytes: %v; want changed", c.Next, len(c.Batches), err)
 	}
 }
+
+// TestALocalTimeIndexIsAHint: it must not lead behind the record that is looked for.
+func TestALocalTimeIndexIsAHint(t *testing.T) {
+	t.Parallel()
+	w := kafkaWorld(t, "v4", orders)
+	indexes, err := filepath.Glob(filepath.Join(w.partitionDir(orders), "*.timeindex"))
+	if err != nil || len(indexes) == 0 {
+		t.Fatal(err)
+	}
+	const first = int64(1717200000000)
+	want := map[int64]tier.Offset{}
+	for ms := first; ms < first+5_000_000; ms += 377_000 {
+		o, _, found, err := w.reader.ForTime(t.Context(), orders, ms)
+		if w.must(err); found {
+			want[ms] = o
+		}
+	}
+	if len(want) < 5 {
+		t.Fatalf("%v", want)
+	}
+	for what, spoil := range map[string]func([]byte){
+		"times that are too early":  func(e []byte) { binary.BigEndian.PutUint64(e, uint64(first)) },
+		"offsets that are too high": func(e []byte) { binary.BigEndian.PutUint32(e[8:], 2000) },
+		"offsets beyond the file":   func(e []byte) { binary.BigEndian.PutUint32(e[8:], 1<<31-1) },
+	} {
+		for _, index := range indexes {
+			data, err := os.ReadFile(index)
+			w.must(err)
+			for at := 0; at+timeIndexEntryBytes <= len(data); at += timeIndexEntryBytes {
+				spoil(data[at : at+timeIndexEntryBytes])
+			}
+			w.must(os.WriteFile(index, data, 0o600))
+		}
+		for ms, o := range want {
+			if got, _, found, err := w.reader.ForTime(t.Context(), orders, ms); err != nil || got != o {
+				t.Errorf("%s: at %d: %d %v %v, want %d", what, ms, got, found, err, o)
+			}
+		}
+	}
+}
