@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -139,6 +140,7 @@ func (m *metrics) decided(a tier.Action, r engine.Deleted) {
 	}
 }
 
+// effectKind names the kind of work that an effect is: the label of its metrics.
 func effectKind(f engine.Effect) string {
 	switch f.(type) {
 	case engine.Open:
@@ -147,6 +149,8 @@ func effectKind(f engine.Effect) string {
 		return "copy"
 	case engine.Resolve:
 		return "resolve"
+	case engine.Compare:
+		return "compare"
 	case engine.Delete:
 		return "delete"
 	case engine.RecordHole:
@@ -155,20 +159,10 @@ func effectKind(f engine.Effect) string {
 		return "publish"
 	case engine.Checkpoint:
 		return "checkpoint"
-	case engine.Select:
-		return "select"
-	case engine.Compare:
-		return "compare"
-	default:
-		return remoteKind(f)
-	}
-}
-
-// remoteKind names the effects on a table's tiering and on remote data.
-func remoteKind(f engine.Effect) string {
-	switch f.(type) {
 	case engine.ChangeTier:
 		return "change_tier"
+	case engine.Govern:
+		return "govern"
 	case engine.OpenEpoch:
 		return "open_epoch"
 	case engine.MoveStart:
@@ -181,8 +175,12 @@ func remoteKind(f engine.Effect) string {
 		return "clear"
 	case engine.Sweep:
 		return "sweep"
-	default:
+	case engine.Pause:
 		return "pause"
+	case engine.Select:
+		return "select"
+	default:
+		panic(fmt.Sprintf("daemon: the effect %T has no name", f))
 	}
 }
 

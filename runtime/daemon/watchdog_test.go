@@ -2,7 +2,12 @@ package daemon
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,15 +98,47 @@ func TestAStallIsToldOnce(t *testing.T) {
 	}
 }
 
+// effects has one of each kind.
+var effects = []engine.Effect{engine.Open{}, engine.Copy{}, engine.Resolve{}, engine.Compare{},
+	engine.Delete{}, engine.RecordHole{}, engine.Publish{}, engine.Checkpoint{}, engine.ChangeTier{},
+	engine.Govern{}, engine.OpenEpoch{}, engine.MoveStart{}, engine.Expire{}, engine.Remove{},
+	engine.Clear{}, engine.Sweep{}, engine.Pause{}, engine.Select{}}
+
+// TestEveryEffectHasAName: what the engine's source calls an effect is in the list above, and so in
+// the test below.
+func TestEveryEffectHasAName(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../engine/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the engine's source: %v, %v", files, err)
+	}
+	method := regexp.MustCompile(`(?m)^func \(f (\w+)\) EffectID\(\)`)
+	found := 0
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range method.FindAllStringSubmatch(string(source), -1) {
+			found++
+			if !slices.ContainsFunc(effects, func(f engine.Effect) bool {
+				return fmt.Sprintf("%T", f) == "engine."+m[1]
+			}) {
+				t.Errorf("%s is an effect, and not in the list", m[1])
+			}
+		}
+	}
+	if found != len(effects) {
+		t.Errorf("%d effects in the source, %d in the list", found, len(effects))
+	}
+}
+
 // Litestream 236: a failed retention was not logged. Each failure of each kind of work is a line
 // and a count, once, and a success is a time.
 func TestAFailureIsCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]bool{}
-	for _, f := range []engine.Effect{engine.Open{}, engine.Copy{}, engine.Resolve{}, engine.Delete{},
-		engine.RecordHole{}, engine.Publish{}, engine.Checkpoint{}, engine.Compare{},
-		engine.ChangeTier{}, engine.OpenEpoch{}, engine.MoveStart{}, engine.Expire{},
-		engine.Remove{}, engine.Clear{}, engine.Sweep{}, engine.Pause{}, engine.Select{}} {
+	for _, f := range effects {
 		d, kind := newTold(), effectKind(f)
 		if kinds[kind] {
 			t.Errorf("%T has the name of another kind: %s", f, kind)
