@@ -1,9 +1,6 @@
 package config
 
 import (
-	"fmt"
-	"net"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -77,14 +74,10 @@ func bootstrap(n *yaml.Node) (string, error) {
 	}
 	list := strings.Split(s, ",")
 	for i, one := range list {
-		one = strings.TrimSpace(one)
-		host, port, err := net.SplitHostPort(one)
-		number, errPort := strconv.ParseUint(port, 10, 16)
-		if err != nil || host == "" || errPort != nil || number == 0 {
-			return "", &hinted{fmt.Sprintf("want host:port, got %q", one),
-				`such as "kafka-1:9092,kafka-2:9092"`}
+		list[i] = strings.TrimSpace(one)
+		if err := hostPort(list[i], `such as "kafka-1:9092,kafka-2:9092"`); err != nil {
+			return "", err
 		}
-		list[i] = one
 	}
 	return strings.Join(list, ","), nil
 }

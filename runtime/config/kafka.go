@@ -79,13 +79,17 @@ func advertised(n *yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return s, hostPort(s, `such as "archive.example.com:9192"`)
+}
+
+// hostPort says what is wrong with the address of somebody else; example is one that is right.
+func hostPort(s, example string) error {
 	host, port, err := net.SplitHostPort(s)
 	number, errPort := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || errPort != nil || number == 0 {
-		return "", &hinted{fmt.Sprintf("want host:port, got %q", s),
-			`such as "archive.example.com:9192"`}
+		return &hinted{fmt.Sprintf("want host:port, got %q", s), example}
 	}
-	return s, nil
+	return nil
 }
 
 func (k Kafka) print() *yaml.Node {

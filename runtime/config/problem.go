@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,13 +63,8 @@ func (p Problems) Error() string {
 // sorted orders the problems by place, which is how a reader fixes them.
 func (p Problems) sorted() Problems {
 	slices.SortStableFunc(p, func(a, b Problem) int {
-		if c := strings.Compare(a.Place.File, b.Place.File); c != 0 {
-			return c
-		}
-		if a.Place.Line != b.Place.Line {
-			return a.Place.Line - b.Place.Line
-		}
-		return a.Place.Column - b.Place.Column
+		return cmp.Or(cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line),
+			cmp.Compare(a.Place.Column, b.Place.Column))
 	})
 	return p
 }

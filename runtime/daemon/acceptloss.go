@@ -2,13 +2,12 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -26,10 +25,7 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 		return nil, api.Errorf(api.CodeRefused,
 			"log %q: no closed segment that is not copied holds the offset %d", id, o)
 	}
-	if err := d.damaged(ctx, view.Source, id, v.Range); err != nil {
-		return nil, err
-	}
-	sum, bytes, err := d.hashDamaged(ctx, view.Source, id, v.Segment)
+	sum, err := d.damaged(ctx, view.Source, id, v)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +33,7 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 		return nil, api.Errorf(api.CodeRefused, "log %q: %s: %s", id, why.Code, why.Text)
 	}
 	ctx = context.WithoutCancel(ctx) // whoever asked may go; half of it would be news to the engine
-	if err := d.auditLoss(ctx, id, v, sum, bytes); err != nil {
+	if err := d.auditLoss(ctx, id, v, sum); err != nil {
 		return nil, err
 	}
 	ev, err := d.recordLoss(ctx, id, v.Range, sum)
@@ -50,57 +46,35 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 	return &api.AcceptedLoss{Log: id.String(), Base: v.Base, Next: v.Next, SHA256: sum}, nil
 }
 
-// damaged makes sure that the segment is: only the loss of what cannot be copied can be accepted.
-func (d *Daemon) damaged(ctx context.Context, source string, id tier.LogID, r tier.Range) error {
+// damaged makes sure that the segment is, since only the loss of what cannot be copied can be
+// accepted, and identifies the file whose loss it is.
+func (d *Daemon) damaged(ctx context.Context, source string, id tier.LogID,
+	v *engine.SegmentView) (sum tier.SHA256, err error) {
 	s := d.sourceNamed(source)
 	if s == nil {
-		return api.Errorf(api.CodeNotFound, "source %q is not configured", source)
+		return sum, api.Errorf(api.CodeNotFound, "source %q is not configured", source)
 	}
-	_, err := s.dir.Read(ctx, id, r)
+	_, err = s.dir.Read(ctx, id, v.Range)
 	switch {
-	case errors.Is(err, tier.ErrDamaged):
-		return nil
-	case err != nil:
-		return err
+	case err == nil:
+		return sum, api.Errorf(api.CodeRefused, "log %q: the segment %s is not damaged; it is copied",
+			id, v.Range)
+	case !errors.Is(err, tier.ErrDamaged):
+		return sum, err
 	}
-	return api.Errorf(api.CodeRefused, "log %q: the segment %s is not damaged; it is copied", id, r)
-}
-
-// hashDamaged identifies the file whose loss is accepted.
-func (d *Daemon) hashDamaged(ctx context.Context, source string, id tier.LogID,
-	seg tier.LocalSegment) (sum tier.SHA256, bytes int64, err error) {
-	s := d.sourceNamed(source)
-	if s == nil {
-		return sum, 0, api.Errorf(api.CodeNotFound, "source %q is not configured", source)
+	sum, err = exec.HashOf(ctx, s.dir, id, v.Base, v.Segment.Log)
+	if errors.Is(err, tier.ErrChanged) {
+		return sum, api.Errorf(api.CodeRefused, "%v just now; look again", err)
 	}
-	name, err := s.dir.LogFile(ctx, id, seg.Base)
-	if err != nil {
-		return sum, 0, err
-	}
-	r, err := s.dir.Open(ctx, id, name)
-	if err != nil {
-		return sum, 0, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	stat, err := r.Stat()
-	if err != nil {
-		return sum, 0, err
-	}
-	if stat != seg.Log {
-		return sum, 0, api.Errorf(api.CodeRefused, "%s of log %q changed just now; look again", name, id)
-	}
-	h := sha256.New()
-	if bytes, err = io.Copy(h, io.NewSectionReader(r, 0, stat.Size)); err != nil {
-		return sum, 0, fmt.Errorf("read %s: %w", name, err)
-	}
-	return tier.SHA256(h.Sum(nil)), bytes, nil
+	return sum, err
 }
 
 func (d *Daemon) auditLoss(ctx context.Context, id tier.LogID, v *engine.SegmentView,
-	sum tier.SHA256, bytes int64) error {
+	sum tier.SHA256) error {
+	why := tier.Reason{Code: tier.CodeQuarantined,
+		Text: "an operator accepted the loss; the damaged file stays"}
 	seq, err := d.audit.Intend(ctx, tier.Deletion{Action: tier.AcceptLoss, Log: id, Range: v.Range,
-		Bytes: bytes, SHA256: sum, At: d.now(), Reasons: []tier.Reason{{Code: tier.CodeQuarantined,
-			Text: "an operator accepted the loss; the damaged file stays"}}})
+		Bytes: v.Segment.Log.Size, SHA256: sum, At: d.now(), Reasons: []tier.Reason{why}})
 	if err == nil {
 		err = d.audit.Conclude(ctx, seq, tier.Outcome{Result: tier.OutcomeKept, At: d.now()})
 	}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/config"
@@ -55,12 +54,8 @@ func (d *Daemon) tendFacts(ctx context.Context) error {
 			// What was kept may go now, and is asked about again.
 			d.step(engine.Reconfigured{Settings: g.settings()})
 		}
-		timer := time.NewTimer(g.config.Interval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause(ctx, g.config.Interval) != nil {
 			return nil
-		case <-timer.C:
 		}
 	}
 }

@@ -45,15 +45,9 @@ func (d *Daemon) tendGroups(ctx context.Context) error {
 	for {
 		g := d.gen.Load()
 		d.groupsChanged(g, askGroups(ctx, g.facts, g.config, d.now))
-		timer := time.NewTimer(g.config.Interval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pauseUntil(ctx, g.config.Interval, d.askFacts) != nil {
 			return nil
-		case <-d.askFacts:
-		case <-timer.C:
 		}
-		timer.Stop()
 	}
 }
 

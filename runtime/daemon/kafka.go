@@ -155,16 +155,3 @@ func (e *kafkaEndpoint) line(text string, args ...any) {
 		e.d.log.Warn(text, args...)
 	}
 }
-
-// pauseUntil returns after d or when woken is closed, and with an error when ctx ends.
-func pauseUntil(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-woken:
-	case <-timer.C:
-	}
-	return nil
-}

@@ -126,17 +126,6 @@ func (d *Daemon) retryAt() tier.Time {
 	return d.engine.RetryAt()
 }
 
-func pause(ctx context.Context, t time.Duration) error {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 // report sums up what is left.
 func (d *Daemon) report() *Report {
 	r := &Report{Progress: d.progressNow()}

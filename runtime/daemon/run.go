@@ -127,7 +127,7 @@ func nodeName() string {
 func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 	owner := d.owner(d.ledger.ID())
 	began := time.Now()
-	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
+	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
 		err := d.store.Own(ctx, owner)
 		if errors.Is(err, objstore.ErrOtherOwner) {
 			if d.opts.Adopt {
@@ -141,17 +141,13 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 		if err == nil || errors.Is(err, objstore.ErrOtherOwner) || ctx.Err() != nil {
 			return err
 		}
-		if retryFor > 0 && time.Since(began)+pause > retryFor {
+		if retryFor > 0 && time.Since(began)+wait > retryFor {
 			return fmt.Errorf("the store cannot be reached: %w", err)
 		}
 		d.log.Error("the store cannot be reached; nothing is decided before", "err", err,
-			"again_in", pause)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+			"again_in", wait)
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

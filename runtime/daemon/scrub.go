@@ -242,7 +242,7 @@ func (s *scrubber) lookAgain(ctx context.Context) {
 // look reads a copy back and tells the engine what it is like. Where the store cannot be asked it
 // tries again, until ctx ends: then it is false.
 func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) bool {
-	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
+	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
 		found, there, err := s.readBack(ctx, id, pos)
 		if err == nil {
 			if there {
@@ -258,13 +258,9 @@ func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) b
 		}
 		s.d.metrics.scrubbed.WithLabelValues("error").Inc()
 		s.d.log.Warn("scrub: the store cannot be read", "log", id.String(), "position", pos, "err", err,
-			"again_in", pause)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+			"again_in", wait)
+		if pause(ctx, wait) != nil {
 			return false
-		case <-timer.C:
 		}
 	}
 }

@@ -161,12 +161,8 @@ func (d *Daemon) tendTopics(ctx context.Context, s *source) error {
 		}) {
 			d.metrics.lastSuccess.WithLabelValues("topics").SetToCurrentTime()
 		}
-		timer := time.NewTimer(topicsEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause(ctx, topicsEvery) != nil {
 			return nil
-		case <-timer.C:
 		}
 	}
 }

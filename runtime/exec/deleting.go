@@ -79,7 +79,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	}
 	announced, err := x.deletionOf(f, facts, cp, verdict)
 	if err == nil && len(cp.Content.Files) == 0 {
-		announced.SHA256, err = hashOf(ctx, src, f.Log, facts.Seg)
+		announced.SHA256, err = HashOf(ctx, src, f.Log, facts.Seg.Range.Base, facts.Seg.File)
 	}
 	if err != nil {
 		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
@@ -206,10 +206,11 @@ func (x *Executor) deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy,
 	return d, nil
 }
 
-// hashOf is the hash of the local log file of a segment that has no copy, for the audit record.
-func hashOf(ctx context.Context, src Source, log tier.LogID, seg gate.SegmentFacts) (
-	sum tier.SHA256, err error) {
-	name, err := src.LogFile(ctx, log, seg.Range.Base)
+// HashOf is the SHA-256 of the local file with the records of the segment at base. It must still be
+// the file that want says: otherwise the error wraps ErrChanged.
+func HashOf(ctx context.Context, src SegmentFiles, log tier.LogID, base tier.Offset,
+	want tier.Stat) (sum tier.SHA256, err error) {
+	name, err := src.LogFile(ctx, log, base)
 	if err != nil {
 		return sum, err
 	}
@@ -218,10 +219,17 @@ func hashOf(ctx context.Context, src Source, log tier.LogID, seg gate.SegmentFac
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	is, err := r.Stat()
+	if err == nil && is != want {
+		err = ErrChanged
+	}
+	if err != nil {
+		return sum, fmt.Errorf("%s %s: %w", log, name, err)
+	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(r, 0, seg.File.Size)); err != nil {
+	if _, err := io.Copy(h, io.NewSectionReader(r, 0, want.Size)); err != nil {
 		return sum, fmt.Errorf("read %s %s: %w", log, name, err)
 	}
-	r.DropCache(0, seg.File.Size)
+	r.DropCache(0, want.Size)
 	return tier.SHA256(h.Sum(nil)), nil
 }
