@@ -31,7 +31,7 @@ const (
 	// do nothing else: of a store across a network. One on the same disk shares it with ledger and
 	// audit log, and nothing is promised of it.
 	removalTarget = 0.8
-	// removals is how many of them tierd has with the store at one time.
+	// removals is how many of them tierd has with the store at one time, unless configured otherwise.
 	removals = 16
 )
 

@@ -126,10 +126,12 @@ type Limits struct {
 	MaxDeleteBytes    int64         // of one table within Per
 	Per               time.Duration // window of the two brakes
 	RemoteDeleteGrace time.Duration // between moving the log start and deleting objects
-	OrphanAge         time.Duration // how old an object must be to be an orphan
-	MaxClockStep      time.Duration // a larger step of the wall clock pauses final deletions
-	ClockTolerance    time.Duration // how far in the future a timestamp may lie and still be used
-	PauseFile         string        // absolute; while it exists nothing is deleted
+	// RemoteDeleteWorkers is how many removals of copies may be with the store at one time.
+	RemoteDeleteWorkers int
+	OrphanAge           time.Duration // how old an object must be to be an orphan
+	MaxClockStep        time.Duration // a larger step of the wall clock pauses final deletions
+	ClockTolerance      time.Duration // how far in the future a timestamp may lie and still be used
+	PauseFile           string        // absolute; while it exists nothing is deleted
 }
 
 // HTTP is the operator's endpoint.
@@ -154,7 +156,7 @@ func defaultCopy() Copy {
 func defaultLimits() Limits {
 	return Limits{
 		MaxDeleteSegments: 1000, MaxDeleteBytes: 100 << 30, Per: time.Hour,
-		RemoteDeleteGrace: 10 * time.Minute, OrphanAge: day,
+		RemoteDeleteGrace: 10 * time.Minute, RemoteDeleteWorkers: 16, OrphanAge: day,
 		MaxClockStep: 7 * day, ClockTolerance: 5 * time.Minute,
 		PauseFile: "PAUSE",
 	}

@@ -212,6 +212,7 @@ func (d *decoder) readLimits(l *Limits) func(*yaml.Node) {
 			return v, err
 		}
 	}
+	workers := int64(l.RemoteDeleteWorkers)
 	return func(n *yaml.Node) {
 		d.object(n, " in limits", []field{
 			{"max_delete_segments", value(d, "max_delete_segments", &l.MaxDeleteSegments,
@@ -220,11 +221,13 @@ func (d *decoder) readLimits(l *Limits) func(*yaml.Node) {
 			{"per", value(d, "per", &l.Per, duration(time.Second))},
 			{"remote_delete_grace", value(d, "remote_delete_grace", &l.RemoteDeleteGrace,
 				duration(0))},
+			{"remote_delete_workers", value(d, "remote_delete_workers", &workers, count(1, 256))},
 			{"orphan_age", value(d, "orphan_age", &l.OrphanAge, duration(time.Minute))},
 			{"max_clock_step", value(d, "max_clock_step", &l.MaxClockStep, duration(time.Second))},
 			{"clock_tolerance", value(d, "clock_tolerance", &l.ClockTolerance, duration(0))},
 			{"pause_file", value(d, "pause_file", &l.PauseFile, d.path)},
 		})
+		l.RemoteDeleteWorkers = int(workers)
 	}
 }
 

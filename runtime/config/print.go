@@ -134,6 +134,7 @@ func (l Limits) print() *yaml.Node {
 		"max_delete_bytes", bytesNode(l.MaxDeleteBytes),
 		"per", durationNode(l.Per),
 		"remote_delete_grace", durationNode(l.RemoteDeleteGrace),
+		"remote_delete_workers", number(int64(l.RemoteDeleteWorkers)),
 		"orphan_age", durationNode(l.OrphanAge),
 		"max_clock_step", durationNode(l.MaxClockStep),
 		"clock_tolerance", durationNode(l.ClockTolerance),

@@ -388,7 +388,8 @@ func (d *Daemon) executor() *exec.Executor {
 		byName[s.Name] = s.dir
 	}
 	return exec.New(exec.Config{
-		Ledger: d.ledger, Store: d.store, Audit: d.audit, Removing: make(chan struct{}, removals),
+		Ledger: d.ledger, Store: d.store, Audit: d.audit,
+		Removing:   make(chan struct{}, d.gen.Load().config.Limits.RemoteDeleteWorkers),
 		Source:     func(name string) exec.Source { return byName[name] },
 		Generation: func() *exec.Generation { return d.gen.Load().exec },
 		Now:        d.now,

@@ -22,13 +22,12 @@ const (
 // deleters is how many logs may be deleting at one time, each of another table.
 const deleters = 4
 
-// removers is how many logs may be removing remote objects at one time, and removals how many of
-// them may be with the store. The others announce what they will remove, or write down that they
-// did: that takes the local disk's time, and must not be the store's.
-const (
-	removers = 64
-	removals = 16
-)
+// removersEach is how many logs may be removing remote objects at one time, for each of them that
+// may be with the store (limits.remote_delete_workers). The others announce what they will remove,
+// or write down that they did: that takes the local disk's time, and must not be the store's.
+const removersEach = 4
+
+func removers(l config.Limits) int { return removersEach * l.RemoteDeleteWorkers }
 
 // generation is everything that takes effect together: configuration, policies and their data.
 type generation struct {
@@ -118,7 +117,7 @@ func (g *generation) settings() engine.Settings {
 		},
 		Workers:    c.Copy.Workers,
 		Deleters:   deleters,
-		Removers:   removers,
+		Removers:   removers(c.Limits),
 		Grace:      tier.Time(c.Limits.RemoteDeleteGrace),
 		OrphanAge:  tier.Time(c.Limits.OrphanAge),
 		SweepEvery: tier.Time(max(c.Limits.OrphanAge/8, time.Minute)),
@@ -152,6 +151,8 @@ func fixed(a, b *config.Config) string {
 		return "copy.workers"
 	case a.Copy.Timeout != b.Copy.Timeout:
 		return "copy.timeout"
+	case a.Limits.RemoteDeleteWorkers != b.Limits.RemoteDeleteWorkers:
+		return "limits.remote_delete_workers"
 	case len(a.Sources) != len(b.Sources):
 		return "sources"
 	}

@@ -206,7 +206,7 @@ func (d *Daemon) openSources(c *config.Config, readOnly bool) error {
 		d.sources = append(d.sources, s)
 	}
 	d.exec = d.executor()
-	d.pool = newPool(d.exec, c.Copy.Workers, deleters)
+	d.pool = newPool(d.exec, c.Copy.Workers, deleters, removers(c.Limits))
 	d.pool.timeout = func() time.Duration { return d.gen.Load().config.Copy.Timeout }
 	d.pool.post, d.pool.fatal = d.step, d.die
 	d.pool.begun, d.pool.ended, d.pool.posted = d.metrics.begun, d.result, d.lookAgain

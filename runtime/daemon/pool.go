@@ -34,10 +34,10 @@ type pool struct {
 	wg                                       sync.WaitGroup
 }
 
-func newPool(x *exec.Executor, copies, deletes int) *pool {
+func newPool(x *exec.Executor, copies, deletes, removes int) *pool {
 	return &pool{x: x, small: make(chan struct{}, smallSlots), selects: make(chan struct{}, 1),
 		copies: make(chan struct{}, copies), deletes: make(chan struct{}, deletes),
-		removes: make(chan struct{}, removers)}
+		removes: make(chan struct{}, removes)}
 }
 
 // run starts the effect and returns at once. Its result is posted, unless ctx ends first.
