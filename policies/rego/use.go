@@ -2,6 +2,7 @@ package rego
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -432,27 +433,52 @@ func (u *use) checkData(at *ast.Location, r ast.Ref) {
 		}
 		return
 	}
-	var here any = u.base
-	for i, step := range r[1:] {
-		if shape := wrongShape(here, step); shape != "" {
-			u.errs.add(at, "%s is %s in the data that was loaded, where nothing is found by key, "+
-				"so the rule would silently be undefined; make it an object", fixed[:i+1], shape)
-			return
+	u.checkShape(at, r[:1], r[1:], u.base, true)
+}
+
+// checkShape checks that steps lead on from the data that stands at path, and reports whether they
+// do. A constant key must be there where all before it are constant, too, which always says. Behind
+// one that is not, every value must be of a shape in which the next step finds something: a hold
+// that somebody wrote as a text, and not as a list with it, would hold nothing.
+func (u *use) checkShape(at *ast.Location, path, steps ast.Ref, here any, always bool) bool {
+	if len(steps) == 0 {
+		return true
+	}
+	step, rest := steps[0], steps[1:]
+	name, byName := step.Value.(ast.String)
+	if shape := wrongShape(here, step); shape != "" {
+		want := "a list or an object"
+		if byName {
+			want = "an object"
 		}
-		object, isObject := here.(map[string]any)
-		name, isString := step.Value.(ast.String)
-		if !isObject || !isString {
-			return
-		}
+		u.errs.add(at, "%s is %s in the data that was loaded, where nothing is found by key, "+
+			"so the rule would silently be undefined; make it %s", path, shape, want)
+		return false
+	}
+	object, _ := here.(map[string]any)
+	switch step.Value.(type) {
+	case ast.String:
 		next, has := object[string(name)]
-		if !has {
+		if !has && always {
 			u.errs.add(at, "%s is not in the data that was loaded, so the rule would "+
 				"silently be undefined; where that is meant, use object.get with a default",
-				fixed[:i+2])
-			return
+				path.Append(step))
 		}
-		here = next
+		return !has || u.checkShape(at, path.Append(step), rest, next, always)
+	case ast.Var, ast.Ref, ast.Call:
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			if !u.checkShape(at, path.Append(ast.StringTerm(key)), rest, object[key], false) {
+				return false
+			}
+		}
+		list, _ := here.([]any)
+		for i, next := range list {
+			if !u.checkShape(at, path.Append(ast.InternedTerm(i)), rest, next, false) {
+				return false
+			}
+		}
 	}
+	return true
 }
 
 // wrongShape says what data is in which a step of a reference never finds anything; "" if it may.

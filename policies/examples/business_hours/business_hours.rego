@@ -30,11 +30,15 @@ open if {
 	here := [input.now_ns, data.business_hours.timezone]
 	time.weekday(here) in data.business_hours.days
 	[hour, _, _] := time.clock(here)
+	is_number(data.business_hours.from) # to Rego every number is less than every text
+	is_number(data.business_hours.to)
 	hour >= data.business_hours.from
 	hour < data.business_hours.to
 	not holiday(time.date(here))
 }
 
+# To YAML a date without quotes is an instant, such as 2027-05-06T00:00:00Z.
 holiday([year, month, day]) if {
-	sprintf("%04d-%02d-%02d", [year, month, day]) in data.business_hours.holidays
+	some date in data.business_hours.holidays
+	startswith(date, sprintf("%04d-%02d-%02d", [year, month, day]))
 }

@@ -42,3 +42,15 @@ test_but_not_where_they_are_the_last_copy if {
 	count(business_hours.deny) == 1 with data.business_hours as hours
 		with input as asked("delete_local", "DISABLED", "2027-01-16T12:00:00Z")
 }
+
+test_a_holiday_needs_no_quotes if {
+	unquoted := object.union(hours, {"holidays": ["2027-01-14T00:00:00Z"]})
+	count(business_hours.deny) == 1 with data.business_hours as unquoted
+		with input as asked("delete_remote", "ENABLED", "2027-01-14T12:00:00Z")
+}
+
+test_hours_that_are_no_numbers_are_never[note] if {
+	some note, wrong in {"a text": {"to": "17"}, "nothing": {"from": null}}
+	count(business_hours.deny) == 1 with data.business_hours as object.union(hours, wrong)
+		with input as asked("delete_remote", "ENABLED", "2027-01-14T12:00:00Z")
+}

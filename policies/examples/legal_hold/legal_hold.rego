@@ -19,8 +19,13 @@ deny contains reason if {
 	not over(hold)
 	not outside_time(hold)
 	not outside_offsets(hold)
-	reason := sprintf("held for case %s", [hold.case])
+	reason := sprintf("held for case %v", [case(hold)])
 }
+
+# What is not understood of a hold bounds nothing: it holds all the same.
+case(hold) := object.get(hold, "case", "without a name") if is_object(hold)
+
+case(hold) := hold if not is_object(hold)
 
 # The holds that may concern the segment.
 held contains hold if some hold in data.holds.tables[input.table.name]
@@ -28,9 +33,9 @@ held contains hold if some hold in data.holds.tables[input.table.name]
 held contains hold if some hold in data.holds.logs[input.log.id]
 
 held contains hold if {
-	some pattern, holds in data.holds.patterns
+	some pattern
+	some hold in data.holds.patterns[pattern]
 	glob.match(pattern, [], input.table.name)
-	some hold in holds
 }
 
 over(hold) if time.parse_rfc3339_ns(hold.until) <= input.now_ns
@@ -45,7 +50,14 @@ outside_time(hold) if {
 	input.segment.max_timestamp_ns - span >= time.parse_rfc3339_ns(hold.to)
 }
 
-# Offsets are as everywhere: base is the first, next the one behind the last.
-outside_offsets(hold) if input.segment.next <= hold.base
+# Offsets are as everywhere: base is the first, next the one behind the last. To Rego every number is
+# less than every text, and more than null.
+outside_offsets(hold) if {
+	is_number(hold.base)
+	input.segment.next <= hold.base
+}
 
-outside_offsets(hold) if input.segment.base >= hold.next
+outside_offsets(hold) if {
+	is_number(hold.next)
+	input.segment.base >= hold.next
+}

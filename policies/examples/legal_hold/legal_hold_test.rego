@@ -93,3 +93,23 @@ test_a_range_of_offsets[note] if {
 	)
 	count(legal_hold.deny) == c.want with data.holds as holds with input as in_
 }
+
+# A hold that somebody wrote otherwise than was meant holds more, and never less.
+test_what_is_not_understood_holds[note] if {
+	some note, hold in {
+		"no case": {},
+		"a text": "2026-17",
+		"nothing": null,
+		"a misspelt key": {"case": "9", "bsae": 5000},
+		"a base that is a text": {"case": "9", "base": "5000"},
+		"a next that is nothing": {"case": "9", "next": null},
+	}
+	count(legal_hold.deny) == 1 with input as asked("payroll", "2026-02-01T00:00:00Z")
+		with data.holds as {"tables": {"payroll": [hold]}, "logs": {}, "patterns": {}}
+}
+
+test_a_text_is_the_case if {
+	legal_hold.deny == {"held for case 2026-17", "held for case without a name"}
+		with input as asked("payroll", "2026-02-01T00:00:00Z")
+		with data.holds as {"tables": {"payroll": ["2026-17", {}]}, "logs": {}, "patterns": {}}
+}
