@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -41,6 +42,9 @@ func (l *Ledger) Append(ctx context.Context, r tier.Record) (tier.Position, erro
 	case l.leading <- struct{}{}:
 		// What comes first takes all; the record may also have gone with the group before.
 		for !p.settled() {
+			// Those who were just told how the last group ended come with their next records, if they
+			// are let: then these go together, and not one now and the others with the next group.
+			runtime.Gosched()
 			l.commitGroup(l.takeGroup())
 		}
 		<-l.leading

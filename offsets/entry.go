@@ -158,14 +158,16 @@ type tally struct {
 	sum     uint64
 }
 
+// add counts an entry with the value.
 func (t *tally) add(value []byte) {
 	t.entries++
 	t.sum += scramble(storedChecksum(value))
 }
 
-func (t *tally) remove(value []byte) {
+// remove takes out an entry whose value carries the checksum.
+func (t *tally) remove(checksum uint32) {
 	t.entries--
-	t.sum -= scramble(storedChecksum(value))
+	t.sum -= scramble(checksum)
 }
 
 // scramble spreads a checksum over 64 bits, so that sums of checksums do not cancel out: a CRC is
@@ -181,6 +183,39 @@ func scramble(crc uint32) uint64 {
 type writer struct {
 	tx Tx
 	tally
+	// seen has the checksums of entries that were read and not changed since; nil where there was no
+	// entry. What a record asks for it mostly replaces, and another search would be most of its cost.
+	seen map[string]*uint32
+}
+
+func newWriter(tx Tx, t tally) writer {
+	return writer{tx: tx, tally: t, seen: map[string]*uint32{}}
+}
+
+// Get returns the value of key; nil if there is none.
+func (w *writer) Get(key []byte) ([]byte, error) {
+	value, err := w.tx.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := sumOf(key, value)
+	if err != nil {
+		return nil, err
+	}
+	w.seen[string(key)] = sum
+	return value, nil
+}
+
+// sumOf is the checksum that a value carries; nil where there is no value.
+func sumOf(key, value []byte) (*uint32, error) {
+	if value == nil {
+		return nil, nil
+	}
+	if len(value) < envelopeBytes {
+		return nil, fmt.Errorf("%s: %w: %d bytes are too few for a value", keyName(key),
+			tier.ErrDamaged, len(value))
+	}
+	return new(storedChecksum(value)), nil
 }
 
 func (w *writer) put(key, value []byte) error {
@@ -200,14 +235,19 @@ func (w *writer) delete(key []byte) error {
 
 // forget takes the entry that key has now out of the tally.
 func (w *writer) forget(key []byte) error {
-	old, err := w.tx.Get(key)
-	if err != nil || old == nil {
-		return err
+	sum, seen := w.seen[string(key)]
+	if !seen {
+		value, err := w.tx.Get(key)
+		if err == nil {
+			sum, err = sumOf(key, value)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if len(old) < envelopeBytes {
-		return fmt.Errorf("%s: %w: %d bytes are too few for a value", keyName(key),
-			tier.ErrDamaged, len(old))
+	delete(w.seen, string(key))
+	if sum != nil {
+		w.remove(*sum)
 	}
-	w.remove(old)
 	return nil
 }

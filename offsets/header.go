@@ -2,6 +2,7 @@ package offsets
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -123,6 +124,19 @@ func (h *header) follows(old *header) error {
 			is.LogStart)
 	}
 	return h.check()
+}
+
+// difference says how a stored header goes back or forward against h, for people; "" where it is
+// another one in some other way.
+func (h *header) difference(body []byte) string {
+	stored, err := decodeHeader(h.number, body, nil)
+	if err == nil {
+		err = errors.Join(stored.follows(h), h.follows(stored))
+	}
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
 }
 
 // check says what is wrong with a header on its own.

@@ -71,6 +71,8 @@ func (l *loader) entry(key, value []byte) error {
 		l.index.tables[t.Table] = &t
 	case kindCopy, kindAttempt, kindTombstone, kindHole, kindMark:
 		err = l.fact(k, key, body)
+	case kindAttemptID:
+		_, err = decodePlace(body)
 	}
 	return named(key, err)
 }
