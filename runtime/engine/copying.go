@@ -205,7 +205,7 @@ func (l *logIndex) missing() tier.Range {
 		}
 	}
 	for i := range l.remote {
-		if r := &l.remote[i]; r.Next > from {
+		if r := &l.remote[i]; r.Next > from && !l.past(r) {
 			if to < 0 || r.Base < to {
 				to = r.Base
 			}
