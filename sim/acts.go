@@ -25,7 +25,7 @@ type act struct {
 func (h *play) acts() []act {
 	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
 		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
-		h.overlapActs(), h.factsActs(), h.readerActs())
+		h.overlapActs(), h.factsActs(), h.readerActs(), h.decayActs())
 }
 
 func (h *play) log() tier.LogID {

@@ -588,6 +588,7 @@ func (h *play) heal() {
 		h.startProcess()
 	}
 	h.acceptClock()
+	h.alive(h.w.Scrub())
 	for round := 0; refused && round < settleRounds; round++ {
 		// A disablement is in progress, and by a clock that went back its grace may be long.
 		h.settle()

@@ -67,6 +67,7 @@ type Oracle struct {
 	w          *World
 	logs       []*logRecord // ascending by id
 	lostKeys   []objstore.Key
+	rotten     []objstore.Key                // of them, those that nobody has read since
 	floor      map[tier.LogID]tier.Offset    // the highest copied offset that was durable
 	starts     map[tier.LogID]tier.Offset    // the log start that was seen last
 	fresh      map[tier.LogID]tier.TierEpoch // for started

@@ -20,6 +20,7 @@ import (
 	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verify"
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
@@ -96,6 +97,8 @@ type World struct {
 	stopped    bool          // nothing of the process happens any more
 	points     int
 	vanished   bool // the source's directory is elsewhere
+	bad        []badCopy
+	reading    verify.Reading
 
 	audited   auditTruth
 	manifests map[tier.LogID]manifestTruth
@@ -218,6 +221,7 @@ func (w *World) start() error {
 			return nil
 		})
 	}
+	w.remind()
 	if err == nil {
 		err = p.exec.ResolveIntents(context.Background())
 	}
@@ -260,8 +264,7 @@ func (w *World) open(p *process) (err error) {
 			return p.source
 		},
 		Generation: w.execGeneration, Now: w.now, NewAttempt: w.newAttempt,
-		// Nobody reads the simulated store back but the executor itself.
-		Sound: func(tier.LogID, tier.Position) (tier.Truth, string) { return tier.Yes, "" },
+		Sound: w.sound,
 	})
 	return nil
 }

@@ -44,12 +44,7 @@ type Finding struct {
 // Store is the object store, as far as verifying asks it. Methods are safe for concurrent use;
 // tier.ErrVanished and tier.ErrDamaged are wrapped.
 type Store interface {
-	// FileKey is the key of a file.
-	FileKey(k tier.ObjectKey) (string, error)
-	// StatFile checks that the object is there with the size.
-	StatFile(ctx context.Context, k tier.ObjectKey, size int64) error
-	// ReadFile fills the buffers with the bytes from off on.
-	ReadFile(ctx context.Context, k tier.ObjectKey, off int64, bufs ...[]byte) error
+	Files
 	// Facts reads the manifest of a log, and what in it is not as it should be, by key.
 	Facts(ctx context.Context, log tier.LogID) ([]tier.Fact, map[string]error, error)
 	// Entry reads an entry of the manifest, and Block a checkpoint, each by its name, whatever else
@@ -60,6 +55,16 @@ type Store interface {
 		key string, err error)
 	// Objects lists all objects of logs.
 	Objects(ctx context.Context, fn func(tier.StoredObject) error) error
+}
+
+// Files is the part of a Store that has the objects of copies.
+type Files interface {
+	// FileKey is the key of a file.
+	FileKey(k tier.ObjectKey) (string, error)
+	// StatFile checks that the object is there with the size.
+	StatFile(ctx context.Context, k tier.ObjectKey, size int64) error
+	// ReadFile fills the buffers with the bytes from off on.
+	ReadFile(ctx context.Context, k tier.ObjectKey, off int64, bufs ...[]byte) error
 }
 
 // Log is what the ledger holds of a log.
@@ -134,7 +139,7 @@ func (l *Log) Gaps() []Finding {
 }
 
 // Sizes looks at each object of the copy.
-func Sizes(ctx context.Context, s Store, log tier.LogID, c *tier.Copy) ([]Finding, error) {
+func Sizes(ctx context.Context, s Files, log tier.LogID, c *tier.Copy) ([]Finding, error) {
 	var out []Finding
 	for _, file := range c.Content.Files {
 		k := c.Object(log, file.Name)
@@ -148,7 +153,7 @@ func Sizes(ctx context.Context, s Store, log tier.LogID, c *tier.Copy) ([]Findin
 }
 
 // found makes a finding of an error that says something about the object; any other stays one.
-func found(s Store, log tier.LogID, c *tier.Copy, k tier.ObjectKey, kind Kind, err error) (
+func found(s Files, log tier.LogID, c *tier.Copy, k tier.ObjectKey, kind Kind, err error) (
 	[]Finding, error) {
 	switch {
 	case err == nil:
@@ -180,7 +185,7 @@ type Reading struct {
 
 // Content reads every object of the copy back, and compares size, SHA-256 and CRC32C; in layouts of
 // record batches also the checksum, the order and the range of each.
-func (r *Reading) Content(ctx context.Context, s Store, log tier.LogID, layout tier.Layout,
+func (r *Reading) Content(ctx context.Context, s Files, log tier.LogID, layout tier.Layout,
 	c *tier.Copy) ([]Finding, error) {
 	var out []Finding
 	for i, file := range c.Content.Files {
@@ -201,7 +206,7 @@ func (r *Reading) Content(ctx context.Context, s Store, log tier.LogID, layout t
 }
 
 // file reads one object.
-func (r *Reading) file(ctx context.Context, s Store, k tier.ObjectKey, d tier.FileDigest,
+func (r *Reading) file(ctx context.Context, s Files, k tier.ObjectKey, d tier.FileDigest,
 	walker *kbatch.Walker) (Kind, error) {
 	if err := s.StatFile(ctx, k, d.Size); err != nil {
 		return KindSize, err
