@@ -212,6 +212,11 @@ func (l *logIndex) missing() tier.Range {
 			break
 		}
 	}
+	for _, r := range l.state.Expired { // what was copied out of order, and expired, is no hole
+		if r.Next > from && (to < 0 || r.Base < to) {
+			to = r.Base
+		}
+	}
 	if to <= from {
 		return tier.Range{}
 	}

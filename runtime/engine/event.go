@@ -437,7 +437,9 @@ type Deleted struct {
 	Window   tier.BrakeWindow
 	LogStart tier.Offset   // of the log now
 	Next     tier.Position // the log's next free one
-	Kept     *Kept
+	// Unpublished are the log's facts that its manifest lacks, among them a start that moved.
+	Unpublished []tier.Position
+	Kept        *Kept
 }
 
 // Kept is the gate's answer for a segment that stays.

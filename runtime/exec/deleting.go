@@ -39,7 +39,7 @@ func (x *Executor) delete(ctx context.Context, f engine.Delete) (engine.Result, 
 		return nil, err
 	}
 	state, _ := x.c.Ledger.Log(f.Log)
-	done.LogStart, done.Next = state.LogStart, state.Next
+	done.LogStart, done.Next, done.Unpublished = state.LogStart, state.Next, state.Unpublished
 	done.Window = x.c.Ledger.Table(f.Log.Table).Window
 	return done, nil
 }
@@ -47,9 +47,14 @@ func (x *Executor) delete(ctx context.Context, f engine.Delete) (engine.Result, 
 // deleteOne asks about one segment and deletes it if it may go. Where kept is not nil it stayed.
 func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	c engine.DeleteCandidate) (*engine.Kept, error) {
+	kept := func(why *tier.Reason) *engine.Kept {
+		if why == nil {
+			return nil
+		}
+		return &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{*why}}
+	}
 	keep := func(code tier.Code, format string, args ...any) (*engine.Kept, error) {
-		r := tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}
-		return &engine.Kept{Segment: c.Segment, Reasons: []tier.Reason{r}}, nil
+		return kept(&tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}), nil
 	}
 	g := x.c.Generation()
 	facts, cp, err := x.facts(ctx, g, src, f, c)
@@ -64,18 +69,8 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if err := x.stopped(ctx, g, f.Log.Table); err != nil {
 		return keep(tier.CodeRetry, "%v", err)
 	}
-	end := facts.Seg.Range.Next
-	first := f.Remote.Segments == 0 || f.Remote.Base >= end
-	if facts.Log.State != tier.Enabled && first && end > facts.Log.LogStart {
-		// No copy is left of what goes: the log's start moves first, durably, where readers look.
-		r, err := x.move(ctx, f.Log, tier.StartMoved{Log: f.Log, Start: end,
-			Cause: tier.MoveExpired, At: x.c.Now()})
-		if err != nil {
-			return nil, err
-		}
-		if failed, ok := r.(engine.Failed); ok {
-			return keep(failed.Reason.Code, "%s", failed.Reason.Text)
-		}
+	if why, err := x.startFirst(ctx, f.Log, facts, f.Remote); err != nil || why != nil {
+		return kept(why), err
 	}
 	announced, err := x.deletionOf(f, facts, cp, verdict)
 	if err == nil && len(cp.Content.Files) == 0 {
@@ -110,6 +105,28 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	return keptBy(c.Segment, outcome, dropErr), nil
+}
+
+// startFirst moves the start of a log over a segment of which no copy is left, durably and where
+// readers look, before the segment goes. The reason is why it stays; nil where it need not.
+func (x *Executor) startFirst(ctx context.Context, log tier.LogID, facts *gate.Facts,
+	remote engine.Extent) (*tier.Reason, error) {
+	end := facts.Seg.Range.Next
+	if facts.Log.State == tier.Enabled || remote.Segments > 0 && remote.Base < end {
+		return nil, nil
+	}
+	if end > facts.Log.LogStart {
+		r, err := x.move(ctx, log, tier.StartMoved{Log: log, Start: end, Cause: tier.MoveExpired,
+			At: x.c.Now()})
+		if failed, ok := r.(engine.Failed); ok || err != nil {
+			return &failed.Reason, err
+		}
+	}
+	if state, _ := x.c.Ledger.Log(log); len(state.Unpublished) > 0 {
+		return &tier.Reason{Code: tier.CodeRetry,
+			Text: "the start of the log does not stand in its manifest yet"}, nil
+	}
+	return nil, nil
 }
 
 // keptBy is why a segment whose drop ended like that stayed; nil where it did not.
