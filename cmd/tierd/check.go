@@ -163,11 +163,8 @@ func (a *app) probe(ctx context.Context, cfg *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	// Stores give the time in whole seconds.
-	tolerance := tier.Time(cfg.Limits.ClockTolerance + time.Second)
-	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
-		return fmt.Errorf("its clock says %s, this machine's %s; limits.clock_tolerance is %s",
-			p.LastModified, p.After, cfg.Limits.ClockTolerance)
+	if agree, why := daemon.JudgeProbe(p, cfg.Limits.ClockTolerance); agree != tier.Yes {
+		return errors.New(why)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func parseAt(s string, now tier.Time) (tier.Time, error) {
 		if at := now.Add(d); at >= now {
 			return at, nil
 		}
-		return 0, usagef("--at %q: %s", s, outOfTime)
+		return 0, usagef("--at %q: %v", s, tier.ErrOutOfTime)
 	}
 	switch at, is, err := parseInstant(s); {
 	case !is:
@@ -66,20 +66,15 @@ func parseAt(s string, now tier.Time) (tier.Time, error) {
 	}
 }
 
-// outOfTime is why a moment cannot be told: 64 bits of nanoseconds end in 2262.
-const outOfTime = "want a moment from 1678 to 2261"
-
 // parseInstant reads an instant as in RFC 3339, or a date; is tells whether the text is one.
 func parseInstant(s string) (at tier.Time, is bool, err error) {
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			if t.Year() < 1678 || t.Year() > 2261 {
-				return 0, true, errors.New(outOfTime)
-			}
-			return tier.TimeOf(t), true, nil
-		}
+	if _, err := time.Parse(time.DateOnly, s); err == nil {
+		s += "T00:00:00Z"
 	}
-	return 0, false, nil
+	if at, err = tier.ParseTime(s); errors.As(err, new(*time.ParseError)) {
+		return 0, false, nil
+	}
+	return at, true, err
 }
 
 // compare asks and prints the difference from today.

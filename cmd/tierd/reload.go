@@ -1,7 +1,5 @@
 package main
 
-import "github.com/tierd/tierd/runtime/api"
-
 // reloadCmd makes the running daemon load its configuration anew.
 type reloadCmd struct {
 	Accept string `placeholder:"DIGEST" help:"Accept the deletion of just these remote data."`
@@ -30,6 +28,5 @@ func (c *reloadCmd) Run(a *app) error {
 		return err
 	}
 	defer done()
-	var b api.Backend = d
-	return b.Reload(a.ctx, c.Accept)
+	return d.Reload(a.ctx, c.Accept)
 }

@@ -25,7 +25,7 @@ type restoreCmd struct {
 	Subject string `arg:"" name:"log|table" help:"One log (table/name), or all logs of a table."`
 	To      string `required:"" type:"path" placeholder:"DIR" help:"Directory to write: a new one, an empty one, or an unfinished restore of the same."`
 	From    int64  `default:"0" help:"First offset that is needed: older segments are left out. Of one log only."`
-	Until   string `placeholder:"TIME" help:"Leave out segments that are newer, RFC 3339: the last one is the first that reaches this time."`
+	Until   string `placeholder:"TIME" help:"Leave out segments that are newer, an instant as in RFC 3339 or a date: the last one is the first that reaches this time."`
 	DryRun  bool   `help:"Say what would be written, and write nothing."`
 	Workers int    `default:"4" help:"Files that are written at one time."`
 }
@@ -84,11 +84,14 @@ func (c *restoreCmd) Run(a *app) error {
 		return usagef("--workers=%d: want 1 to 256", c.Workers)
 	}
 	if c.Until != "" {
-		at, err := time.Parse(time.RFC3339Nano, c.Until)
-		if err != nil {
-			return usagef("--until: want an instant such as 2026-03-01T12:00:00Z, got %q", c.Until)
+		at, is, err := parseInstant(c.Until)
+		switch {
+		case !is:
+			return usagef("--until %q: want an instant such as 2026-03-01T12:00:00Z, or a date", c.Until)
+		case err != nil:
+			return usagef("--until %q: %v", c.Until, err)
 		}
-		o.Until = tier.TimeOf(at)
+		o.Until = at
 	}
 	cfg, err := config.Load(a.cli.Config, a.host)
 	if err != nil {

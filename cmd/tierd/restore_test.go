@@ -283,7 +283,9 @@ func TestAPartIsRestored(t *testing.T) {
 		{[]string{"epochs/0", "--from", "100000"}, 0, exitUsage},
 		{[]string{"epochs/0", "--from", "-1"}, 0, exitUsage},
 		{[]string{"epochs", "--from", "10"}, 0, exitUsage},
+		{[]string{"epochs/0", "--until", "2100-01-01"}, 4, exitOK},
 		{[]string{"epochs/0", "--until", "yesterday"}, 0, exitUsage},
+		{[]string{"epochs/0", "--until", "9999-01-01T00:00:00Z"}, 0, exitUsage},
 		{[]string{"epochs/9"}, 0, exitUsage},
 	} {
 		code, r, stderr := l.restore(append(tc.args, "--dry-run", "--to", l.path("out"))...)

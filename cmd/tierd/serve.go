@@ -43,13 +43,15 @@ func (s *server) serve(ctx context.Context, b api.Backend, listening func()) err
 	if err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	until(ctx, g, handler, func(x *http.Server) error { return x.Serve(listener) })
+	var tcp net.Listener
 	if s.http.Listen != "" {
-		tcp, err := net.Listen("tcp", s.http.Listen)
-		if err != nil {
+		if tcp, err = net.Listen("tcp", s.http.Listen); err != nil {
 			return errors.Join(fmt.Errorf("http.listen: %w", err), listener.Close())
 		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	until(ctx, g, handler, func(x *http.Server) error { return x.Serve(listener) })
+	if tcp != nil {
 		s.log.Info("listening", "http", tcp.Addr().String(), "socket", s.socket)
 		flags := &web.FlagConfig{WebConfigFile: &s.http.WebConfig}
 		until(ctx, g, handler, func(x *http.Server) error {

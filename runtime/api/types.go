@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -30,11 +29,11 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 		*t = 0
 		return nil
 	}
-	parsed, err := time.Parse(time.RFC3339Nano, *s)
+	at, err := tier.ParseTime(*s)
 	if err != nil {
-		return fmt.Errorf("instant: %w", err)
+		return fmt.Errorf("instant %q: %w", *s, err)
 	}
-	*t = Time(tier.TimeOf(parsed))
+	*t = Time(at)
 	return nil
 }
 

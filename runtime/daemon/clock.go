@@ -54,11 +54,11 @@ func (d *Daemon) compareClocks(ctx context.Context) (tier.Truth, string) {
 	if err != nil {
 		return tier.Unknown, err.Error()
 	}
-	return judgeProbe(p, cfg.Limits.ClockTolerance)
+	return JudgeProbe(p, cfg.Limits.ClockTolerance)
 }
 
-// judgeProbe says whether the store's clock agrees with the machine's.
-func judgeProbe(p objstore.Probed, tolerance time.Duration) (tier.Truth, string) {
+// JudgeProbe tells whether the store's clock agrees with the machine's, and if not, what they say.
+func JudgeProbe(p objstore.Probed, tolerance time.Duration) (tier.Truth, string) {
 	margin := tier.Time(tolerance) + storeSecond
 	if p.LastModified < p.Before-margin || p.LastModified > p.After+margin {
 		return tier.No, fmt.Sprintf("an object uploaded at %s was modified at %s by the store's clock; "+

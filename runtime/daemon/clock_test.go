@@ -32,7 +32,7 @@ func TestAStoreWhoseClockIsOffIsNoWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := objstore.Probed{Before: now, After: now.Add(time.Second), LastModified: now.Add(c.off)}
-			got, text := judgeProbe(p, 5*time.Minute)
+			got, text := JudgeProbe(p, 5*time.Minute)
 			if got != c.want || (got == tier.No) != strings.Contains(text, "by the store's clock") {
 				t.Errorf("%s, %q; want %s", got, text, c.want)
 			}

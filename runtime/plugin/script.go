@@ -105,11 +105,11 @@ func (p *scriptParser) line(number int, text string) error {
 	case "node":
 		p.c.node = rest
 	case "now":
-		t, err := time.Parse(time.RFC3339Nano, rest)
+		at, err := tier.ParseTime(rest)
 		if err != nil {
 			return fmt.Errorf("now %s: want a time such as 2026-03-01T12:00:00Z", rest)
 		}
-		p.c.batch.Now = tier.TimeOf(t)
+		p.c.batch.Now = at
 	case "table":
 		return p.table(strings.Fields(rest))
 	case "log":

@@ -36,6 +36,28 @@ func TimeOf(t time.Time) Time {
 	return Time(t.UnixNano())
 }
 
+// The years that 64 bits of nanoseconds hold from end to end.
+const (
+	yearMin = 1678
+	yearMax = 2261
+)
+
+// ErrOutOfTime: the instant is one that a Time cannot hold.
+var ErrOutOfTime = fmt.Errorf("want a moment from %d to %d", yearMin, yearMax)
+
+// ParseTime reads an instant as RFC 3339 writes it. Of another text the error wraps a
+// *time.ParseError, and of an instant too far from now ErrOutOfTime.
+func ParseTime(s string) (Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return 0, err
+	}
+	if y := t.UTC().Year(); y < yearMin || y > yearMax {
+		return 0, ErrOutOfTime
+	}
+	return TimeOf(t), nil
+}
+
 // Std converts t to a time.Time in UTC; the absent Time becomes the zero time.Time.
 func (t Time) Std() time.Time {
 	if t == 0 {
