@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -235,6 +237,8 @@ type pluginNewCmd struct {
 func (c *pluginNewCmd) Help() string {
 	return `Makes a project that builds with make and passes its test.
 
+Exit code: 0 if it is made, 2 if the name is none for a plugin or the directory is not empty.
+
 Example:
 
 	tierd plugin new --lang go hot-first && make -C hot-first test`
@@ -243,7 +247,9 @@ Example:
 // Run makes the project.
 func (c *pluginNewCmd) Run(a *app) error {
 	files, err := plugin.New(c.Lang, c.Dir)
-	if err != nil {
+	if path := (*fs.PathError)(nil); err != nil && !errors.As(err, &path) {
+		return usagef("%v", err)
+	} else if err != nil {
 		return err
 	}
 	for _, f := range files {
