@@ -20,10 +20,9 @@ const differingMax = 10_000
 // auditReplayCmd decides anew on the deletions that were recorded.
 type auditReplayCmd struct {
 	output
-	Since    string   `placeholder:"TIME" help:"Only deletions since then: a date, an instant as in RFC 3339, or how long ago, such as 7d."`
-	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
-	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
-	Detailed bool     `name:"detailed-exitcode" help:"Exit with 4 if an answer would differ."`
+	askedPolicies
+	Since    string `placeholder:"TIME" help:"Only deletions since then: a date, an instant as in RFC 3339, or how long ago, such as 7d."`
+	Detailed bool   `name:"detailed-exitcode" help:"Exit with 4 if an answer would differ."`
 }
 
 // Help gives examples.
@@ -76,10 +75,7 @@ func (c *auditReplayCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	s, err := readPolicies(a, c.Policies, c.Data)
-	if err == nil && len(c.Policies) > 0 {
-		err = s.mustDecide("--policy")
-	}
+	s, err := c.read(a)
 	if err != nil {
 		return err
 	}
@@ -88,7 +84,7 @@ func (c *auditReplayCmd) Run(a *app) error {
 		return err
 	}
 	out := &replay{Digest: set.Digest(), Since: api.Time(since)}
-	if err := c.read(a, out, set); err != nil {
+	if err := c.replay(a, out, set); err != nil {
 		return err
 	}
 	if err := c.print(a, out, func(p *page) { printReplay(p, out) }); err != nil {
@@ -121,8 +117,8 @@ func parseSince(s string, now tier.Time) (tier.Time, error) {
 		"2026-03-01T12:00:00Z, or a duration such as 7d", s)
 }
 
-// read goes through the audit log.
-func (c *auditReplayCmd) read(a *app, out *replay, set *rego.Set) error {
+// replay goes through the audit log.
+func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set) error {
 	data, err := config.DataDir(a.cli.Config, a.host)
 	if err != nil {
 		return err

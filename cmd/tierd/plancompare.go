@@ -30,11 +30,9 @@ func (c *planCmd) question(a *app) (*api.WhatIf, error) {
 	if len(c.Policies) == 0 {
 		return q, nil
 	}
-	s, err := readPolicies(a, c.Policies, c.Data)
+	named := askedPolicies{Policies: c.Policies, Data: c.Data}
+	s, err := named.read(a)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.mustDecide("--policy"); err != nil {
 		return nil, err
 	}
 	q.Policies = &api.Policies{Data: s.data}

@@ -52,6 +52,21 @@ func (f *policyFiles) load(a *app) (*policySource, error) {
 	return s, nil
 }
 
+// askedPolicies are the policies that a command asks something.
+type askedPolicies struct {
+	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
+	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
+}
+
+// read reads them. Those that are named must be able to decide.
+func (f *askedPolicies) read(a *app) (*policySource, error) {
+	s, err := readPolicies(a, f.Policies, f.Data)
+	if err == nil && len(f.Policies) > 0 {
+		err = s.mustDecide("--policy")
+	}
+	return s, err
+}
+
 // readPolicies reads the named policies and data, or without any name those of the configuration.
 func readPolicies(a *app, paths, data []string) (*policySource, error) {
 	var g *config.Generation

@@ -22,23 +22,17 @@ const inputBytesMax = 64 << 20
 
 // policyInput is what policies are asked about, and which.
 type policyInput struct {
-	Input    string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a segment now."`
-	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
-	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
-	Action   string   `default:"" enum:",delete_local,delete_remote" placeholder:"ACTION" help:"With LOG@OFFSET: which deletion to ask about, delete_local or delete_remote. Without it the local one where there is a local segment."`
-	Unknown  []string `name:"unknown-fact" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`
+	askedPolicies
+	Input   string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a segment now."`
+	Action  string   `default:"" enum:",delete_local,delete_remote" placeholder:"ACTION" help:"With LOG@OFFSET: which deletion to ask about, delete_local or delete_remote. Without it the local one where there is a local segment."`
+	Unknown []string `name:"unknown-fact" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`
 }
 
 // load reads the policies, and what they are asked about.
 func (c *policyInput) load(a *app) (*policySource, *asked, error) {
-	s, err := readPolicies(a, c.Policies, c.Data)
+	s, err := c.read(a)
 	if err != nil {
 		return nil, nil, err
-	}
-	if len(c.Policies) > 0 {
-		if err := s.mustDecide("--policy"); err != nil {
-			return nil, nil, err
-		}
 	}
 	q, err := c.question(a)
 	if err == nil {
