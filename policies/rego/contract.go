@@ -58,6 +58,12 @@ func checkModule(m *ast.Module, errs *Errors) {
 	case path.HasPrefix(builtinPackage):
 		errs.add(m.Package.Location, "package tierd.builtin is tierd's own: choose another name")
 	}
+	for _, r := range m.Rules {
+		if name := ruleName(r); strings.HasPrefix(name, numberedPrefix) {
+			errs.add(r.Head.Location, "names that begin with %s are tierd's own: choose another than %s",
+				numberedPrefix, name)
+		}
+	}
 	switch {
 	case path.HasPrefix(libPackage):
 		checkNoAnswer(m, "where only helpers are, and nothing asks for it", errs)
