@@ -60,6 +60,7 @@ func printAudit(p *page, r *audit.Report) {
 	}
 	p.line("last: record %d with the hash %s", r.Last, r.Head)
 	if r.TornBytes > 0 {
-		p.line("%d bytes at the end are no record yet", r.TornBytes)
+		p.line("%d bytes at the end are no whole record: one that is being written, or what a crash "+
+			"left of one", r.TornBytes)
 	}
 }

@@ -40,8 +40,10 @@
 // Intend had not returned. Open cuts it off, and keeps what it cuts off as torn-NNNNNN-OFFSET.bin,
 // because nothing of an audit log is thrown away. Whole records that had not been synced stay, as
 // intents without an outcome. Anything else that is wrong is damage, names its file and line, and
-// keeps the log from opening: no audit, no deletion. The batch numbers tell the two apart: a line
-// that cannot be read is torn only if no later record says that it had been durable.
+// keeps the log from opening: no audit, no deletion. Two things tell them apart. A line that cannot
+// be read is torn only if no later record says that it had been durable, and only if a crash can
+// have left it: it is the beginning of a record, without its end, or has zeros where a page never
+// reached the disk.
 //
 // # What the chain shows, and what not
 //
@@ -49,7 +51,7 @@
 // moved without changing all after it. Whoever can write the files can still cut records off the
 // end, or write the whole chain anew. Verify therefore gives the hash of the last record: kept
 // somewhere else, it is an anchor that a later log must contain. Likewise nothing vouches for the
-// bytes of the last batch itself: if they rot, it is taken for torn, and kept aside.
+// bytes of the last batch itself: if they rot to zeros, it is taken for torn, and kept aside.
 //
 // Old files may be moved away, oldest first, but for the last two and those with intents that have
 // no outcome; Verify then says at which record the log begins.

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -96,7 +98,10 @@ func scanFile(f vfs.File, number int, last bool, c *chain, visit func(record)) (
 			}
 			continue
 		}
-		if last && torn(err) {
+		if last && torn(err) && !unfinished(line, whole) {
+			err = fmt.Errorf("it is no record, nor what a crash leaves of one (%w): everything before "+
+				"it is whole; look at it, move it out of the file, and start again", err)
+		} else if last && torn(err) {
 			promised, err2 := lines.promised(c.seq + 1)
 			if err2 != nil || !promised {
 				return tail{offset: start, bytes: lines.offset - start}, err2
@@ -114,6 +119,28 @@ func scanFile(f vfs.File, number int, last bool, c *chain, visit func(record)) (
 func torn(err error) bool {
 	var misfit chainError
 	return !errors.As(err, &misfit) && !errors.Is(err, tier.ErrNewer)
+}
+
+// unfinished reports whether a crash may have left the line of a record that was being written: of
+// a process, its beginning; of a machine, also pages that never reached the disk, read as zeros.
+func unfinished(line []byte, whole bool) bool {
+	if bytes.IndexByte(line, 0) >= 0 {
+		return true
+	}
+	const frame = `{"v":`
+	if n := min(len(line), len(frame)); whole || string(line[:n]) != frame[:n] {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	var value json.RawMessage
+	switch err := d.Decode(&value); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	case err != nil:
+		return false
+	}
+	_, err := d.Token()
+	return err == io.EOF // but for its newline it is there
 }
 
 // lineReader reads lines of bounded length and counts bytes.
