@@ -95,7 +95,7 @@ func (b *Bolt) open(o BoltOptions) error {
 		b.db, err = bbolt.Open(b.path, 0o600, options)
 		return err
 	}); err != nil {
-		return opening(err)
+		return b.opening(err, o.ReadOnly)
 	}
 	b.db.AllocSize = allocBytes
 	if err := checkPages(b.file, b.db.Info().PageSize); err != nil {
@@ -121,11 +121,23 @@ func (b *Bolt) open(o BoltOptions) error {
 	})
 }
 
-// opening makes damage of what bbolt.Open says, unless the system said it.
-func opening(err error) error {
+// opening makes damage of what bbolt.Open says, unless the system said it. bbolt begins an empty
+// file, also where it may not write, and stumbles over one that was cut short.
+func (b *Bolt) opening(err error, readOnly bool) error {
+	info, statErr := os.Stat(b.path)
 	var path *fs.PathError
 	var system syscall.Errno
-	if errors.Is(err, berrors.ErrTimeout) || errors.As(err, &path) || errors.As(err, &system) {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return err
+	case readOnly && statErr == nil && info.Size() == 0:
+		return fmt.Errorf("%w: it is empty", tier.ErrVanished)
+	case b.thrown:
+		if why := checkPages(b.file, os.Getpagesize()); why != nil {
+			return why
+		}
+		return err
+	case errors.As(err, &path) || errors.As(err, &system):
 		return err
 	}
 	return fmt.Errorf("%w: %w", tier.ErrDamaged, err)

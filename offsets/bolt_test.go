@@ -149,6 +149,30 @@ func TestUnborn(t *testing.T) {
 		t.Fatal("a ledger was made without an id")
 	}
 	opens(t, path, reading, tier.ErrVanished, path)
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, path, reading, tier.ErrVanished, path, "empty")
+}
+
+// TestCutShort shows that a ledger whose end is missing is damaged, and that nobody has to read
+// what bbolt stumbled over.
+func TestCutShort(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	opens(t, path, writing, nil)
+	for _, size := range []int64{10000, 5000, 4000, 1} {
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []offsets.BoltOptions{writing, reading} {
+			_, err := offsets.OpenBolt(path, o)
+			if !errors.Is(err, tier.ErrDamaged) || strings.Contains(err.Error(), "runtime") ||
+				strings.Count(err.Error(), "damaged") > 1 || !strings.Contains(err.Error(), path) {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		}
+	}
 }
 
 func TestNoDirectory(t *testing.T) {
