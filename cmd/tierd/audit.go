@@ -6,6 +6,7 @@ import (
 	"github.com/tierd/tierd/runtime/audit"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
@@ -51,16 +52,16 @@ func (c *auditVerifyCmd) Run(a *app) error {
 }
 
 func printAudit(p *page, r *audit.Report) {
-	p.line("ok: %d records in %d files; %d deletions were announced: %d deleted, %d kept, "+
-		"%d unknown, %d open", r.Records, r.Files, r.Intents, r.Deleted, r.Kept, r.Unknown,
-		len(r.Open))
+	p.line("ok: %s in %s; %s announced: %d deleted, %d kept, %d unknown, %d open",
+		tier.Count(r.Records, "record"), tier.Count(r.Files, "file"), tier.Count(r.Intents, "deletion"),
+		r.Deleted, r.Kept, r.Unknown, len(r.Open))
 	if r.First > 1 {
 		p.line("the log begins at record %d; what was moved away ends with the hash %s",
 			r.First, r.FirstPrev)
 	}
 	p.line("last: record %d with the hash %s", r.Last, r.Head)
 	if r.TornBytes > 0 {
-		p.line("%d bytes at the end are no whole record: one that is being written, or what a crash "+
-			"left of one", r.TornBytes)
+		p.line("the end, %s, is no whole record: one that is being written, or what a crash left "+
+			"of one", tier.Count(r.TornBytes, "byte"))
 	}
 }

@@ -207,8 +207,9 @@ func printReplay(p *page, r *replay) {
 	if n := r.Differ + r.NotReplayed - int64(len(r.Deletions)); n > 0 {
 		p.line("and %d more", n)
 	}
-	p.line("%d deletions: %d would go now for the same reasons, %d for other ones, %d would stay, "+
-		"%d cannot be asked about", r.Records, r.Same, r.OtherReasons, r.Differ, r.NotReplayed)
+	p.line("%s: %d would go now for the same reasons, %d for other ones, %d would stay, "+
+		"%d cannot be asked about", tier.Count(r.Records, "deletion"),
+		r.Same, r.OtherReasons, r.Differ, r.NotReplayed)
 }
 
 // recorded gives code, text and rule of a reason; when it was due is past.

@@ -96,11 +96,12 @@ func printPlan(p *page, now api.Time, plan *api.Plan) {
 		p.table("LOG\tACTION\tBASE\tNEXT\tSIZE\tWHY", rows)
 	}
 	for _, t := range plan.Totals {
-		what := "segments"
+		what := "segment"
 		if t.Action == tier.DeleteOrphan {
-			what = "objects"
+			what = "object"
 		}
-		p.line("%s: %s of %d %s (%s)", t.Table, t.Action, t.Segments, what, humanBytes(t.Bytes))
+		p.line("%s: %s of %s (%s)", t.Table, t.Action, tier.Count(t.Segments, what),
+			humanBytes(t.Bytes))
 	}
 	printCopies(p, now, plan)
 	for _, w := range plan.Waiting {
@@ -164,7 +165,7 @@ func printCopies(p *page, now api.Time, plan *api.Plan) {
 	}
 	reasons(p, now, "", plan.PluginFaults)
 	if t := plan.CopiesTotal; t.Segments > 0 {
-		p.line("copy of %d segments (%s)", t.Segments, humanBytes(t.Bytes))
+		p.line("copy of %s (%s)", tier.Count(t.Segments, "segment"), humanBytes(t.Bytes))
 	}
 	for _, h := range plan.Held {
 		reasons(p, now, fmt.Sprintf("%s [%d, %d) copy: ", h.Log, h.Base, h.Next),

@@ -104,12 +104,12 @@ func printComparison(p *page, now api.Time, plan *api.Plan) {
 	}
 	for _, d := range x.Differences {
 		if d.MoreSegments > 0 {
-			p.line("%s: %s of %d more segments (%s)", d.Table, d.Action, d.MoreSegments,
+			p.line("%s: %s of %s (%s)", d.Table, d.Action, tier.Count(d.MoreSegments, "more segment"),
 				humanBytes(d.MoreBytes))
 			printRules(p, d.Rules, api.Delete)
 		}
 		if d.LessSegments > 0 {
-			p.line("%s: %s of %d fewer segments (%s)", d.Table, d.Action, d.LessSegments,
+			p.line("%s: %s of %s (%s)", d.Table, d.Action, tier.Count(d.LessSegments, "fewer segment"),
 				humanBytes(d.LessBytes))
 			printRules(p, d.Rules, api.Keep)
 		}
@@ -131,7 +131,8 @@ func printRules(p *page, rules []api.PlannedRule, v api.Verdict) {
 		if by != "" {
 			by = " (" + by + ")"
 		}
-		p.line("  %s: %s %d segments (%s)%s", r.Code, verb[v], r.Segments, humanBytes(r.Bytes), by)
+		p.line("  %s: %s %s (%s)%s", r.Code, verb[v], tier.Count(r.Segments, "segment"),
+			humanBytes(r.Bytes), by)
 	}
 }
 
@@ -145,5 +146,5 @@ func howMuch(totals []api.PlannedTotal) string {
 		segments += t.Segments
 		bytes += t.Bytes
 	}
-	return fmt.Sprintf("%d segments (%s) would go", segments, humanBytes(bytes))
+	return fmt.Sprintf("%s (%s) would go", tier.Count(segments, "segment"), humanBytes(bytes))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/runtime/plugin"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
@@ -48,7 +49,8 @@ func (c *pluginInspectCmd) Run(a *app) error {
 	in := plugin.Inspect(wasm, plugin.Limits{})
 	err = c.print(a, in, func(p *page) {
 		p.line("sha256   %s", in.SHA256)
-		p.line("size     %s, %d functions, %d tables", humanBytes(int64(in.Bytes)), in.Funcs, in.Tables)
+		p.line("size     %s, %s, %s", humanBytes(int64(in.Bytes)), tier.Count(in.Funcs, "function"),
+			tier.Count(in.Tables, "table"))
 		p.line("abi      %s", strings.Join(in.ABI, " "))
 		if m := in.Memory; m != nil {
 			p.line("memory   %d to %d pages of 64 KiB", m.PagesMin, m.PagesMax)

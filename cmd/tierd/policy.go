@@ -13,6 +13,7 @@ import (
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // policyCmd holds the commands about policies.
@@ -200,7 +201,8 @@ func (c *policyCheckCmd) Run(a *app) error {
 			rows[i] = row(r.Rule, r.Answer, r.Code, orDash(r.Title))
 		}
 		p.table("RULE\tANSWER\tCODE\tTITLE", rows)
-		p.line("ok: %d rules and %d tests in %d files", len(out.Rules), tests, len(out.Files))
+		p.line("ok: %s and %s in %s", tier.Count(len(out.Rules), "rule"), tier.Count(tests, "test"),
+			tier.Count(len(out.Files), "file"))
 	})
 }
 

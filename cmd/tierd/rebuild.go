@@ -75,8 +75,9 @@ func printRebuilt(p *page, r *api.Rebuilt) {
 	if r.DryRun {
 		verb = "would have"
 	}
-	p.line("ledger %s %s %d remote segments (%s) of %d logs", r.LedgerID, verb, r.Totals.Segments,
-		humanBytes(r.Totals.Bytes), len(r.Logs))
+	p.line("ledger %s %s %s (%s) of %s", r.LedgerID, verb,
+		tier.Count(r.Totals.Segments, "remote segment"), humanBytes(r.Totals.Bytes),
+		tier.Count(len(r.Logs), "log"))
 	if r.Aside != nil {
 		p.line("the ledger that was there is kept as %s", *r.Aside)
 	}
@@ -108,7 +109,7 @@ func (b *rebuildBar) update(p rebuild.Progress) {
 		b.bar = b.container.AddBar(0,
 			mpb.PrependDecorators(decor.Name("logs "), decor.CountersNoUnit("%d / %d")),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-				return fmt.Sprintf("%d copies looked at", b.copies.Load())
+				return tier.Count(b.copies.Load(), "copy") + " looked at"
 			})))
 	}
 	b.bar.SetTotal(p.Logs, false)

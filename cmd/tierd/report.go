@@ -58,8 +58,9 @@ func leftJSON(x daemon.Left, alarm bool) left {
 }
 
 func printReport(p *page, r *daemon.Report) {
-	p.line("copied %d segments (%s), deleted %d (%s), left to copy %d (%s)",
-		r.CopiedSegments, humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes),
+	p.line("copied %s (%s), deleted %d (%s), left to copy %d (%s)",
+		tier.Count(r.CopiedSegments, "segment"),
+		humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes),
 		r.UncopiedSegments, humanBytes(r.UncopiedBytes))
 	for _, x := range r.Alarms {
 		p.alarm("! %s%s: %s", subject(x), x.Reason.Code, x.Reason.Text)

@@ -244,10 +244,11 @@ func printRestored(p *page, out *restored) {
 	}
 	switch {
 	case out.DryRun:
-		p.line("%d files (%s) would be written to %s", out.Files, humanBytes(out.Bytes), out.To)
+		p.line("%s (%s) to be written to %s", tier.Count(out.Files, "file"),
+			humanBytes(out.Bytes), out.To)
 	case out.Kept > 0:
-		p.line("%s: %d files written, %d were there", out.To, out.Written, out.Kept)
+		p.line("%s: %s written, %d already there", out.To, tier.Count(out.Written, "file"), out.Kept)
 	default:
-		p.line("%s: %d files written", out.To, out.Written)
+		p.line("%s: %s written", out.To, tier.Count(out.Written, "file"))
 	}
 }

@@ -77,7 +77,7 @@ func (c *runCmd) once(a *app, opts daemon.Options, serve daemon.Serve) error {
 		return err
 	}
 	if n := failures(report); n > 0 {
-		return fmt.Errorf("%d alarms want an operator: see above", n)
+		return fmt.Errorf("%s for an operator: see above", tier.Count(n, "alarm"))
 	}
 	return nil
 }

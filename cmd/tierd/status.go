@@ -109,8 +109,8 @@ func settings(p *page, s *api.Status) {
 			p.line("dropped at %s", tier.Time(t.Dropped))
 		}
 		if t.Outstanding.Segments > 0 {
-			p.line("outstanding: %d copies (%s) have left their logs, and are not removed yet",
-				t.Outstanding.Segments, humanBytes(t.Outstanding.Bytes))
+			p.line("outstanding: %s (%s) outside the log, not removed yet",
+				tier.Count(t.Outstanding.Segments, "copy"), humanBytes(t.Outstanding.Bytes))
 		}
 		rows := make([]string, 0, len(t.Settings)+1)
 		for _, x := range t.Settings {
@@ -118,7 +118,8 @@ func settings(p *page, s *api.Status) {
 		}
 		p.table("SETTING\tVALUE\tFROM", rows)
 		b := t.Brake
-		p.line("brake: %d of %d segments, %s of %s within %ds", b.Segments, b.MaxSegments,
+		p.line("brake: %d of %s, %s of %s within %ds", b.Segments,
+			tier.Count(b.MaxSegments, "segment"),
 			humanBytes(b.Bytes), humanBytes(b.MaxBytes), b.PerSeconds)
 	}
 }

@@ -380,6 +380,7 @@ func printVerified(p *page, v *verified) {
 	if v.fail() {
 		verdict = "not ok"
 	}
-	p.line("%s: %d logs, %d copies, %d objects; %d copies read back (%s)", verdict, v.Logs, v.Segments,
-		v.Objects, v.Read, humanBytes(v.BytesRead))
+	p.line("%s: %s, %s, %s; %s read back (%s)", verdict, tier.Count(v.Logs, "log"),
+		tier.Count(v.Segments, "copy"), tier.Count(v.Objects, "object"), tier.Count(v.Read, "copy"),
+		humanBytes(v.BytesRead))
 }

@@ -199,8 +199,9 @@ func (o *objections) pause(f *Facts) {
 func (o *objections) brake(f *Facts) {
 	if s := &f.Safety; s.Brake.Exceeded(s.Window) {
 		o.add(tier.CodeBrake,
-			"%d segments (%d bytes) of the table within %s would pass the brake of %d (%d bytes)",
-			s.Window.Segments, s.Window.Bytes, s.Brake.Per, s.Brake.MaxSegments, s.Brake.MaxBytes)
+			"%s (%s) of the table within %s would pass the brake of %d (%s)",
+			tier.Count(s.Window.Segments, "segment"), tier.Count(s.Window.Bytes, "byte"), s.Brake.Per,
+			s.Brake.MaxSegments, tier.Count(s.Brake.MaxBytes, "byte"))
 	}
 }
 

@@ -329,9 +329,9 @@ func (d *Daemon) refuses(old, g *generation) error {
 	}
 	if tiered := d.engine.Tiered(); old.config.SystemEnable && !g.config.SystemEnable &&
 		len(tiered) > 0 {
-		return fmt.Errorf("remote.log.storage.system.enable is false, and %d tables are not DISABLED, "+
-			"the first of them %q: set remote.storage.enable: false for them first, and wait until "+
-			"tierd status says DISABLED", len(tiered), tiered[0])
+		return fmt.Errorf("remote.log.storage.system.enable is false, and not DISABLED: %s, the "+
+			"first of them %q: set remote.storage.enable: false for them first, and wait until "+
+			"tierd status says DISABLED", tier.Count(len(tiered), "table"), tiered[0])
 	}
 	return nil
 }

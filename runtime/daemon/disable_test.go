@@ -50,7 +50,7 @@ func TestTheSwitchWaitsForTheTables(t *testing.T) {
 	})
 	s.configure(table("") + off)
 	if err := r.Reload(t.Context(), ""); err == nil ||
-		!strings.Contains(err.Error(), `1 tables are not DISABLED, the first of them "orders"`) {
+		!strings.Contains(err.Error(), `not DISABLED: 1 table, the first of them "orders"`) {
 		t.Fatalf("with a table that tiers: %v", err)
 	}
 	disabled := func(r *running) func() bool {

@@ -132,13 +132,13 @@ func (d *Daemon) planOrphans(ctx context.Context, id tier.LogID, orphans *exec.O
 	join(asked, list)
 	if later.Young > 0 {
 		await(plans, id, tier.DeleteOrphan, tier.Range{}, tier.Reason{Code: tier.CodeGrace,
-			Until: later.Until, Text: fmt.Sprintf("%d objects that nothing names are younger than "+
-				"limits.orphan_age", later.Young)})
+			Until: later.Until, Text: fmt.Sprintf("younger than limits.orphan_age: %s that nothing names",
+				tier.Count(later.Young, "object"))})
 	}
 	if later.More > 0 {
 		await(plans, id, tier.DeleteOrphan, tier.Range{}, tier.Reason{Code: tier.CodePrefixBlocked,
-			Text: fmt.Sprintf("%d more objects that nothing names are not asked about before the others "+
-				"are gone", later.More)})
+			Text: fmt.Sprintf("not asked about before the others are gone: %s that nothing names",
+				tier.Count(later.More, "more object"))})
 	}
 	d.mu.Lock()
 	attempts := d.engine.Abandoned(id)
@@ -147,8 +147,8 @@ func (d *Daemon) planOrphans(ctx context.Context, id tier.LogID, orphans *exec.O
 	young := slices.IndexFunc(attempts, func(a engine.AbandonedAttempt) bool { return a.Due > now })
 	if young >= 0 { // they ascend
 		await(plans, id, tier.DeleteOrphan, tier.Range{}, tier.Reason{Code: tier.CodeGrace,
-			Until: attempts[len(attempts)-1].Due, Text: fmt.Sprintf("what %d abandoned attempts to copy "+
-				"may have left is looked for after limits.orphan_age", len(attempts)-young)})
+			Until: attempts[len(attempts)-1].Due, Text: fmt.Sprintf("what %s to copy may have left is "+
+				"looked for after limits.orphan_age", tier.Count(len(attempts)-young, "abandoned attempt"))})
 		attempts = attempts[:young]
 	}
 	left, err := d.exec.PlanClear(ctx, id, attempts, questions...)

@@ -139,9 +139,9 @@ func TestPlanHasAllThatGoes(t *testing.T) {
 		"aa000000000000000000000000000000/00000000000000000100.log\n" +
 		"delete orders/0 delete_orphan [0, 0) " + attempts + "00000000000000000500-" +
 		"dd000000000000000000000000000000/00000000000000000500.log\n" +
-		"wait until then orders/0 delete_orphan [0, 0) remote-delete-grace: 1 objects that nothing " +
-		"names are younger than limits.orphan_age\n" +
-		"wait until then orders/0 delete_orphan [0, 0) remote-delete-grace: what 1 abandoned attempts " +
+		"wait until then orders/0 delete_orphan [0, 0) remote-delete-grace: younger than " +
+		"limits.orphan_age: 1 object that nothing names\n" +
+		"wait until then orders/0 delete_orphan [0, 0) remote-delete-grace: what 1 abandoned attempt " +
 		"to copy may have left is looked for after limits.orphan_age\n" + local +
 		"wait until then payroll/0 disable_delete [0, 20) remote-delete-grace: 2 copies\n" + payroll
 	if d := cmp.Diff(want, got); d != "" {

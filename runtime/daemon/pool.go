@@ -162,7 +162,7 @@ func effectName(f engine.Effect) string {
 	case engine.Resolve:
 		return fmt.Sprintf("look at the copy of %s %s", f.Log, f.Attempt.Range)
 	case engine.Delete:
-		return fmt.Sprintf("deletion of %d segments of %s", len(f.Segments), f.Log)
+		return fmt.Sprintf("deletion of %s of %s", tier.Count(len(f.Segments), "segment"), f.Log)
 	default:
 		return fmt.Sprintf("%T", f)
 	}

@@ -118,9 +118,9 @@ func (d *Daemon) confirm(g *generation, accept, again string) error {
 	for _, t := range r.Tables {
 		tables = append(tables, t.Table)
 		if b.Exceeded(tier.BrakeWindow{Segments: t.Segments, Bytes: t.Bytes}) {
-			beyond = append(beyond, fmt.Sprintf("%s (%d segments in the store, %d bytes; of %d segments, "+
-				"%d bytes, nothing is local)", t.Table, t.Segments, t.Bytes, t.OnlyRemote.Segments,
-				t.OnlyRemote.Bytes))
+			beyond = append(beyond, fmt.Sprintf("%s (%s in the store, %s; of %s, %s, nothing is local)",
+				t.Table, tier.Count(t.Segments, "segment"), tier.Count(t.Bytes, "byte"),
+				tier.Count(t.OnlyRemote.Segments, "segment"), tier.Count(t.OnlyRemote.Bytes, "byte")))
 		}
 	}
 	if len(beyond) == 0 || d.accepted(accept, r.Cause, tables, b) {
@@ -206,9 +206,10 @@ func (d *Daemon) Drop(ctx context.Context, table, accept string) (*api.Removal, 
 		if accept != "" {
 			why = "is not what was accepted"
 		}
-		return nil, api.Errorf(api.CodeRefused, "the removal of %d segments (%d bytes) of the table %q "+
+		return nil, api.Errorf(api.CodeRefused, "the removal of %s (%s) of the table %q "+
 			"from the store %s: if that is what you want, run: tierd drop %s --accept %s",
-			r.Tables[0].Segments, r.Tables[0].Bytes, table, why, table, r.Digest)
+			tier.Count(r.Tables[0].Segments, "segment"), tier.Count(r.Tables[0].Bytes, "byte"), table,
+			why, table, r.Digest)
 	}
 	// Whoever asked may go; half of it would be news to the engine.
 	_, err := d.ledger.Append(context.WithoutCancel(ctx),

@@ -191,9 +191,9 @@ func (e *Engine) brake(l *logIndex, t *tableIndex, braked bool, after tier.Brake
 	b := e.settings.Brake
 	t.pausing = true
 	e.emit(Pause{ID: e.id(), Table: t.name, Reason: tier.Reason{Code: tier.CodeBrake,
-		Text: fmt.Sprintf("the next deletion would be number %d (%d bytes in all) within %s; the limit "+
-			"is %d (%d bytes): look into it, then run: tierd resume %s",
-			after.Segments, after.Bytes, b.Per, b.MaxSegments, b.MaxBytes, t.name)}})
+		Text: fmt.Sprintf("the next deletion would be number %d (%s in all) within %s; the limit is %d "+
+			"(%s): look into it, then run: tierd resume %s", after.Segments,
+			tier.Count(after.Bytes, "byte"), b.Per, b.MaxSegments, tier.Count(b.MaxBytes, "byte"), t.name)}})
 }
 
 // want queues a log whose oldest segment may go; unwant takes it out.

@@ -128,19 +128,20 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 	await := func(x Extent, code tier.Code, until tier.Time, text string) {
 		if x.Segments > 0 {
 			waiting = append(waiting, Awaited{action, x, tier.Reason{Code: code, Until: until,
-				Text: fmt.Sprintf("%d copies (%d bytes) %s", x.Segments, x.Bytes, text)}})
+				Text: fmt.Sprintf("%s (%s) %s", tier.Count(x.Segments, "copy"),
+					tier.Count(x.Bytes, "byte"), text)}})
 		}
 	}
-	code, text := tier.CodeTierState, "leave the log, whose start moves first"
+	code, text := tier.CodeTierState, "to leave the log, whose start moves first"
 	if why := e.finalStopped(t); why != nil {
 		code, text = why.Code, text+": "+why.Text
 	}
 	await(moves, code, 0, text)
-	await(grace, tier.CodeGrace, due, "have left the log; their objects go after the grace")
-	await(needed, tier.CodePrefixBlocked, 0, "have left the log, and show that files on local disk "+
-		"are what was copied: their objects go after these")
-	await(more, tier.CodePrefixBlocked, 0, "more have left the log; they are not asked about before "+
-		"the others are gone")
+	await(grace, tier.CodeGrace, due, "out of the log; the objects go after the grace")
+	await(needed, tier.CodePrefixBlocked, 0, "out of the log, by which files on local disk are "+
+		"shown to be what was copied: the objects go after these")
+	await(more, tier.CodePrefixBlocked, 0, "more out of the log; not asked about before the "+
+		"others are gone")
 	return f, waiting
 }
 

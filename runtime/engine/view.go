@@ -279,7 +279,8 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 	var out []tier.Reason
 	if len(l.uncleared) > 0 {
 		for _, r := range l.keptOrphan {
-			r.Text = fmt.Sprintf("what %d abandoned attempts left stays: %s", len(l.uncleared), r.Text)
+			r.Text = fmt.Sprintf("what %s left stays: %s",
+				tier.Count(len(l.uncleared), "abandoned attempt"), r.Text)
 			out = append(out, r)
 		}
 	}
@@ -301,7 +302,8 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 		}
 		for _, r := range d.reasons {
 			r.Until = d.askAt
-			r.Text = fmt.Sprintf("%d copies outside the log stay: %s", len(l.denied), r.Text)
+			r.Text = fmt.Sprintf("kept outside the log, %s: %s", tier.Count(len(l.denied), "copy"),
+				r.Text)
 			out = append(out, r)
 		}
 		break // the oldest speaks for all
@@ -433,8 +435,9 @@ func (l *logIndex) droppingReason() tier.Reason {
 	for _, s := range l.dropping {
 		x.add(s.Range, s.Bytes)
 	}
-	return tier.Reason{Code: tier.CodeDropping, Text: fmt.Sprintf("the broker gave up %d segments "+
-		"(%d bytes) below %d; their files go at its next retention pass", x.Segments, x.Bytes, x.Next)}
+	return tier.Reason{Code: tier.CodeDropping, Text: fmt.Sprintf("the broker gave up %s (%s) below "+
+		"%d; the files go at its next retention pass", tier.Count(x.Segments, "segment"),
+		tier.Count(x.Bytes, "byte"), x.Next)}
 }
 
 func (l *logIndex) stateWord(i int) string {

@@ -1,0 +1,18 @@
+package tier
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Count gives a number of things for people: "no" is never said, so 0 and 2 are "0 copies" and "2
+// copies", and 1 is "1 copy". The noun is one that takes an s, or ies for y.
+func Count[N ~int | ~int64 | ~uint64](n N, noun string) string {
+	if n != 1 {
+		if stem, y := strings.CutSuffix(noun, "y"); y {
+			noun = stem + "ie"
+		}
+		noun += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + noun
+}
