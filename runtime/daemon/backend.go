@@ -255,7 +255,7 @@ func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 		x.Decisions = append(x.Decisions, decision)
 	}
 	if v.Remote {
-		decision, err := d.explainRemote(ctx, id, v)
+		decision, err := d.explainRemote(ctx, id, view, v)
 		if err != nil {
 			return nil, err
 		}
@@ -266,9 +266,13 @@ func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 
 // explainRemote asks what an expiry would be asked. A segment that is not the oldest of its log in
 // the store stays in any case, and is told for how long it would by itself.
-func (d *Daemon) explainRemote(ctx context.Context, id tier.LogID, v *engine.SegmentView) (
-	api.Decision, error) {
+func (d *Daemon) explainRemote(ctx context.Context, id tier.LogID, view engine.LogView,
+	v *engine.SegmentView) (api.Decision, error) {
 	out := api.Decision{Action: tier.DeleteRemote, Verdict: api.Keep, Reasons: []api.Reason{}}
+	if why := view.Frozen; why != nil { // there are no settings to ask about
+		out.Reasons = append(out.Reasons, api.ReasonOf(*why, false))
+		return out, nil
+	}
 	d.mu.Lock()
 	_, all, _ := d.engine.Plan(id)
 	d.mu.Unlock()
@@ -333,6 +337,10 @@ func (d *Daemon) explainAge(x *api.Explanation, v *engine.SegmentView) {
 func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.LogView,
 	v *engine.SegmentView) (api.Decision, error) {
 	out := api.Decision{Action: tier.DeleteLocal, Verdict: api.Keep, Reasons: []api.Reason{}}
+	if why := view.Blocked; why != nil { // guard and policies are not asked before that is over
+		out.Reasons = append(out.Reasons, api.ReasonOf(*why, false))
+		return out, nil
+	}
 	if !v.Remote || !v.First {
 		for _, r := range v.Reasons {
 			out.Reasons = append(out.Reasons, api.ReasonOf(r, false))

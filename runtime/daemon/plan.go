@@ -95,6 +95,15 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 		}
 		return make([][]exec.Planned, len(questions)), nil
 	}
+	if why := view.Blocked; why != nil && view.Local.Segments > 0 && why.Code != tier.CodeCompacted {
+		await(plans, id, tier.DeleteLocal, tier.Range{}, *why)
+	}
+	if why := view.Frozen; why != nil { // there are no settings to ask about
+		if view.Remote.Segments > 0 {
+			await(plans, id, tier.DeleteRemote, tier.Range{}, *why)
+		}
+		return make([][]exec.Planned, len(questions)), nil
+	}
 	asked, err := d.exec.PlanLocal(ctx, local, questions...)
 	if err != nil {
 		return nil, err

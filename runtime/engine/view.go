@@ -37,6 +37,8 @@ type LogView struct {
 	Holes       []tier.Hole
 	Alarms      []tier.Reason
 	Waiting     []tier.Reason
+	Blocked     *tier.Reason // why nothing is decided that concerns the source; nil if it is
+	Frozen      *tier.Reason // why nothing is decided in the store either; nil if it is
 }
 
 // SegmentView is one segment of a log, in whatever tier it lies.
@@ -102,6 +104,10 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 		v.Uncopied, v.OldestLag = Extent{}, 0
 	}
 	v.Remote = l.remoteExtent()
+	if _, governed := e.config(t); !governed && t.state.Dropped == 0 {
+		v.Frozen = e.frozen(t)
+	}
+	v.Blocked = l.block
 	v.Alarms = l.alarms()
 	v.Waiting = e.waiting(l)
 	return v, true
