@@ -115,7 +115,8 @@ type Copies struct {
 	Layout      tier.Layout `json:"layout"`
 	Incarnation string      `json:"incarnation"` // "" where the layout has none
 	Source      string      `json:"source"`
-	// LogStart and CopiedOffset are those of the log.
+	// LogStart and CopiedOffset are those of the log. Once its table was turned off with delete, or
+	// dropped, nothing that was copied counts: then both are LogStart.
 	LogStart     tier.Offset `json:"log_start"`
 	CopiedOffset tier.Offset `json:"copied_offset"`
 	Holes        List[Hole]  `json:"holes"`

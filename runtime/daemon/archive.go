@@ -175,6 +175,9 @@ func (d *Daemon) Copies(_ context.Context, id tier.LogID, from tier.Position) (*
 		Incarnation: s.Incarnation, Source: s.Source, LogStart: s.LogStart, CopiedOffset: s.Copied,
 		Positions: s.Next, Next: max(min(from+copiesPage, s.Next), from),
 		Unpublished: s.Unpublished, Checkpoints: s.Checkpoints}
+	if t := d.ledger.Table(id.Table); t.Leaves() || s.Epoch < t.Fresh {
+		out.CopiedOffset = s.LogStart
+	}
 	for _, h := range s.Holes {
 		out.Holes = append(out.Holes, api.Hole{Base: h.Base, Next: h.Next, Cause: h.Cause,
 			At: api.Time(h.At)})
