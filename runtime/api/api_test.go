@@ -262,6 +262,28 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+// TestEveryPathIsDocumented looks for each request of the OpenAPI document in docs/json.md.
+func TestEveryPathIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := strings.NewReplacer("{log}", "LOG", "{table}", "TABLE")
+	paths := api.OpenAPI()["paths"].(map[string]any)
+	if len(paths) < 10 {
+		t.Fatalf("%d paths: too few to be all", len(paths))
+	}
+	for path, methods := range paths {
+		for method := range methods.(map[string]any) {
+			request := "`" + strings.ToUpper(method) + " " + subjects.Replace(path)
+			if !bytes.Contains(text, []byte(request+"`")) && !bytes.Contains(text, []byte(request+"?")) {
+				t.Errorf("docs/json.md says nothing of %s`", request)
+			}
+		}
+	}
+}
+
 // TestEveryFieldIsDocumented looks for each field of the contract in docs/json.md.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	t.Parallel()

@@ -6,20 +6,9 @@
 // are never null; instants are RFC 3339 in UTC; sizes are bytes; codes are stable words, texts are
 // for people and may change. Fields may be added, never renamed or given another meaning.
 //
-// The paths are
-//
-//	GET  /-/healthy                          200 while the daemon works
-//	GET  /-/ready                            200 while it copies and deletes, else 503
-//	POST /-/reload                           load the configuration anew, as a whole or not at all
-//	GET  /metrics
-//	GET  /api/v1/status[?table=TABLE]        Status
-//	GET  /api/v1/logs/LOG/segments           Listing
-//	GET  /api/v1/logs/LOG/explain?offset=N   Explanation
-//	POST /api/v1/logs/LOG/accept-loss?offset=N
-//	POST /api/v1/tables/TABLE/resume
-//
-// LOG is "table/name". The last step of a path is the verb, so the slashes of a log or table may
-// stand as they are, or be escaped as %2F; other characters are escaped as usual.
+// docs/json.md lists the paths, and docs/openapi.json describes each. Where one has LOG, that is
+// "table/name". The last step of a path is the verb, so the slashes of a log or table may stand as
+// they are, or be escaped as %2F; other characters are escaped as usual.
 //
 // An error is a status of 400 or above with {"error": {"code": ..., "text": ...}}.
 package api
