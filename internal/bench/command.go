@@ -18,47 +18,44 @@ defaults: {table.log.ttl: 0}
 copy: {verify: %s}
 `
 
-// command prepares one pass of tierd over the source.
-func (b *bench) command(s *source, verify string) (*exec.Cmd, error) {
-	path := filepath.Join(b.dir, "tierd.yaml")
-	text := fmt.Sprintf(config, b.data(), s.layout, s.dir, b.bucket(), verify)
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		return nil, err
-	}
-	return exec.CommandContext(b.ctx, b.tierd, "run", "--once", "--config", path,
-		"--log-level", "warn"), nil
-}
-
-// once lets tierd copy the source, and sees that it did.
+// once lets tierd copy the source in one pass, and sees that it did.
 func (b *bench) once(s *source, verify string) (figure, error) {
-	cmd, err := b.command(s, verify)
-	if err != nil {
-		return figure{}, err
-	}
-	f, err := timed(cmd)
-	if err == nil {
-		err = b.check(s)
-	}
+	f, _, err := b.pass(s, verify)
 	return f, err
 }
 
 // peak lets tierd copy the source and returns the most memory that it held at one time.
 func (b *bench) peak(s *source, verify string) (figure, error) {
-	cmd, err := b.command(s, verify)
+	_, ended, err := b.pass(s, verify)
 	if err != nil {
 		return figure{}, err
 	}
-	if _, err := timed(cmd); err != nil {
-		return figure{}, err
-	}
-	if err := b.check(s); err != nil {
-		return figure{}, err
-	}
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	usage, ok := ended.SysUsage().(*syscall.Rusage)
 	if !ok {
 		return figure{}, fmt.Errorf("the system does not say how much memory %s took", b.tierd)
 	}
 	return figure{Value: float64(usage.Maxrss) / 1024, Unit: mebibytes}, nil // Linux counts KiB
+}
+
+// pass is one pass of tierd over the source, checked, with its time and its ended process.
+func (b *bench) pass(s *source, verify string) (figure, *os.ProcessState, error) {
+	path := filepath.Join(b.dir, "tierd.yaml")
+	text := fmt.Sprintf(config, b.data(), s.layout, s.dir, b.bucket(), verify)
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		return figure{}, nil, err
+	}
+	cmd := b.copying(path)
+	f, err := timed(cmd)
+	if err == nil {
+		err = b.check(s)
+	}
+	return f, cmd.ProcessState, err
+}
+
+// copying is the command that copies what there is, and ends.
+func (b *bench) copying(config string) *exec.Cmd {
+	return exec.CommandContext(b.ctx, b.tierd, "run", "--once", "--config", config,
+		"--log-level", "warn")
 }
 
 // check sees that the bucket holds as many files of segments as the source, and as many bytes. What

@@ -52,7 +52,7 @@ func (b *bench) byTurns(s *source) ([][]figure, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", s.what, copyContenders[i].name, err)
 			}
-			f.Value, f.Unit = float64(s.bytes)/(1<<20)/f.Value, mibPerSec
+			f = rate(s.bytes, f)
 			b.say("  %d/%d %s, %s: %s", round+1, b.rounds, s.what, copyContenders[i].name, f)
 			out[i] = append(out[i], f)
 		}

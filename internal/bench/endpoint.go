@@ -90,6 +90,13 @@ type server struct {
 	said strings.Builder
 }
 
+// startServer starts a process, and keeps what it says for its error.
+func startServer(cmd *exec.Cmd) (*server, error) {
+	s := &server{cmd: cmd}
+	cmd.Stdout, cmd.Stderr = &s.said, &s.said
+	return s, cmd.Start()
+}
+
 // stop ends it and waits.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -112,27 +119,18 @@ func (b *bench) serve(s *source, addr string) (*server, error) {
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		return nil, err
 	}
-	d := &server{cmd: exec.CommandContext(b.ctx, b.tierd, "run", "--config", path, "--log-level",
-		"warn")}
-	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
-	if err := d.cmd.Start(); err != nil {
+	d, err := startServer(exec.CommandContext(b.ctx, b.tierd, "run", "--config", path,
+		"--log-level", "warn"))
+	if err != nil {
 		return nil, err
 	}
-	for range 600 {
+	if err := b.until(100*time.Millisecond, func() (bool, error) {
 		left, err := filepath.Glob(filepath.Join(s.logs[0], "*.log"))
-		if err != nil {
-			return nil, errors.Join(err, d.stop())
-		}
-		if len(left) == 1 {
-			return d, nil
-		}
-		select {
-		case <-b.ctx.Done():
-			return nil, errors.Join(b.ctx.Err(), d.stop())
-		case <-time.After(100 * time.Millisecond):
-		}
+		return len(left) == 1, err
+	}); err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for the archive in the bucket: %w", err), d.stop())
 	}
-	return nil, errors.Join(errors.New("the archive is not in the bucket within a minute"), d.stop())
+	return d, nil
 }
 
 // endpointSpeed reads the archive by turns through the endpoint and from a plain HTTP server, which
@@ -150,9 +148,8 @@ func (b *bench) endpointSpeed(s *source, addr string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &server{cmd: exec.CommandContext(b.ctx, self, "-files", b.bucket(), "-listen", httpAddr)}
-	h.cmd.Stdout, h.cmd.Stderr = &h.said, &h.said
-	if err := h.cmd.Start(); err != nil {
+	h, err := startServer(exec.CommandContext(b.ctx, self, "-files", b.bucket(), "-listen", httpAddr))
+	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = h.stop() }() // what it was for is over
@@ -200,11 +197,11 @@ func (b *bench) archived() (files []string, bytes int64, err error) {
 func timedRead(bytes int64, read func() (int64, error)) (figure, error) {
 	began := time.Now()
 	got, err := read()
-	took := time.Since(began).Seconds()
+	took := figure{Value: time.Since(began).Seconds(), Unit: seconds}
 	if err == nil && got != bytes {
 		err = fmt.Errorf("%d bytes were read, want %d", got, bytes)
 	}
-	return figure{Value: float64(bytes) / (1 << 20) / took, Unit: mibPerSec}, err
+	return rate(bytes, took), err
 }
 
 // serveFiles is the plain HTTP server.
@@ -355,15 +352,22 @@ func (b *bench) slowReaders(d *server, addr string) (row, error) {
 
 // resident is the most memory that a process has held so far.
 func resident(pid int) (figure, error) {
+	bytes, err := memoryOf(pid, "VmHWM")
+	return figure{Value: bytes / (1 << 20), Unit: mebibytes}, err
+}
+
+// memoryOf reads one of the kernel's counts of a process's memory, in bytes. Source: proc(5),
+// /proc/PID/status.
+func memoryOf(pid int, count string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return figure{}, err
+		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if text, ok := strings.CutPrefix(line, count+":"); ok {
 			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 64)
-			return figure{Value: kib / 1024, Unit: mebibytes}, err
+			return kib * 1024, err
 		}
 	}
-	return figure{}, errors.New("the system does not say how much memory a process has held")
+	return 0, fmt.Errorf("/proc/%d/status does not tell %s", pid, count)
 }

@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -64,14 +62,14 @@ func (b *bench) start(g *grown) (*daemon, figure, error) {
 	if err != nil {
 		return nil, figure{}, err
 	}
-	d := &daemon{server: &server{}, path: g.path("tierd.yaml"), addr: addr}
+	d := &daemon{path: g.path("tierd.yaml"), addr: addr}
 	if err := d.configure(g, true); err != nil {
 		return nil, figure{}, err
 	}
-	d.cmd = exec.CommandContext(b.ctx, b.tierd, "run", "--config", d.path, "--log-level", "warn")
-	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
 	began := time.Now()
-	if err := d.cmd.Start(); err != nil {
+	d.server, err = startServer(exec.CommandContext(b.ctx, b.tierd, "run", "--config", d.path,
+		"--log-level", "warn"))
+	if err != nil {
 		return nil, figure{}, err
 	}
 	ready := func() (bool, error) {
@@ -82,7 +80,7 @@ func (b *bench) start(g *grown) (*daemon, figure, error) {
 		return resp.StatusCode == http.StatusOK, resp.Body.Close()
 	}
 	if err := b.until(10*time.Millisecond, ready); err != nil {
-		return nil, figure{}, errors.Join(err, d.stop())
+		return nil, figure{}, errors.Join(fmt.Errorf("wait until tierd is ready: %w", err), d.stop())
 	}
 	return d, figure{Value: time.Since(began).Seconds(), Unit: seconds}, nil
 }
@@ -103,22 +101,6 @@ func (b *bench) until(every time.Duration, yes func() (bool, error)) error {
 	}
 }
 
-// anonymous is how much memory a process has now that is not of files, which the kernel takes back
-// as it likes.
-func anonymous(pid int) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, "RssAnon:"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 64)
-			return kib * 1024, err
-		}
-	}
-	return 0, errors.New("the system does not say how much memory a process has")
-}
-
 // started starts tierd on g several times, and gives the times and the memory once it has settled.
 func (b *bench) started(g *grown) (times, memory []figure, err error) {
 	if err := g.make(b.ctx); err != nil {
@@ -131,7 +113,8 @@ func (b *bench) started(g *grown) (times, memory []figure, err error) {
 		}
 		// The runtime gives the system what only the start needed back little by little.
 		time.Sleep(3 * time.Second)
-		held, err := anonymous(d.cmd.Process.Pid)
+		// What is of files, the kernel takes back as it likes.
+		held, err := memoryOf(d.cmd.Process.Pid, "RssAnon")
 		if err = errors.Join(err, d.stop()); err != nil {
 			return nil, nil, err
 		}

@@ -23,8 +23,8 @@ import (
 // the manifests, as copying leaves them, and of each log the objects of the oldest copies.
 type grown struct {
 	dir      string
-	logs     int // a hundred of each table, or all of one
-	perTable int
+	logs     int
+	perTable int // logs of each table
 	each     int // copies of each log
 	objects  int // of each log, of the oldest copies; with manifests only where it is not 0
 	born     tier.Time

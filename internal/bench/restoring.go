@@ -26,8 +26,7 @@ func (s *source) restoreRows(b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := timed(exec.CommandContext(b.ctx, b.tierd, "run", "--once", "--config", path,
-		"--log-level", "warn")); err != nil {
+	if _, err := timed(b.copying(path)); err != nil {
 		return nil, err
 	}
 	var mine, others []figure
@@ -35,13 +34,13 @@ func (s *source) restoreRows(b *bench) ([]row, error) {
 		turns := []func() error{
 			func() error {
 				f, err := b.tools(s)
-				others = append(others, b.rate(s, f))
+				others = append(others, rate(s.bytes, f))
 				return err
 			},
 			func() error {
 				f, err := timed(exec.CommandContext(b.ctx, b.tierd, "restore", "orders", "--config", path,
 					"--to", b.mine("restored")))
-				mine = append(mine, b.rate(s, f))
+				mine = append(mine, rate(s.bytes, f))
 				return err
 			},
 		}
@@ -66,10 +65,4 @@ func (s *source) restoreRows(b *bench) ([]row, error) {
 	rows := []row{compared("restore "+s.what, mine, copyContenders[0].name, others,
 		atLeast(restoreTarget))}
 	return rows, errors.Join(b.clear(), os.RemoveAll(s.dir), os.RemoveAll(archive))
-}
-
-// rate is the time of one pass over the source as its throughput.
-func (b *bench) rate(s *source, f figure) figure {
-	f.Value, f.Unit = float64(s.bytes)/(1<<20)/f.Value, mibPerSec
-	return f
 }

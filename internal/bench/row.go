@@ -61,6 +61,11 @@ func digits(v float64) string {
 	}
 }
 
+// rate is the throughput of what took the time for so many bytes.
+func rate(bytes int64, took figure) figure {
+	return figure{Value: float64(bytes) / (1 << 20) / took.Value, Unit: mibPerSec, CPU: took.CPU}
+}
+
 // row is one line of the table.
 type row struct {
 	What    string  `json:"what"`
