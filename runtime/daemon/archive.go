@@ -159,7 +159,7 @@ func readError(err error) error {
 		return api.Errorf(api.CodeInvalid, "%v; read its file in ranges: GET .../segment?base=N", err)
 	case errors.Is(err, tier.ErrDamaged), errors.Is(err, tier.ErrVanished):
 		code = api.CodeDamaged
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, read.ErrAway):
 		code = api.CodeUnavailable
 	}
 	return api.Errorf(code, "%v", err)

@@ -12,9 +12,11 @@ func (e *Engine) Readable(id tier.LogID) (tier.LocalLog, bool) {
 	if l == nil {
 		return tier.LocalLog{}, false
 	}
+	s := e.source(l.source)
 	return tier.LocalLog{Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
-		Usable: l.present && l.double == nil && e.source(l.source).trouble == nil &&
+		Usable: l.present && l.double == nil && s.trouble == nil &&
 			(!l.opened || l.incarnation == l.state.Incarnation),
+		Away:        l.source != "" && (s.trouble != nil || !s.scanned && !l.present),
 		SourceStart: l.sourceStart, HighWatermark: l.hw, HasHighWatermark: l.hasHW,
 		LocalEnd: l.localEnd, Lineage: l.lineage}, true
 }

@@ -139,7 +139,7 @@ func (g *gathered) partition(ctx context.Context, id tier.LogID,
 	}
 	from := tier.Offset(req.FetchOffset)
 	if from < r.Base || from > r.Next {
-		return nil, &OutOfRange{r}
+		return nil, g.outside(ctx, id, from)
 	}
 	out.HighWatermark, out.LogStartOffset = int64(r.Next), int64(r.Base)
 	limit := r.Next
@@ -156,6 +156,18 @@ func (g *gathered) partition(ctx context.Context, id tier.LogID,
 		return nil, nil
 	}
 	return g.fill(ctx, id, tier.Range{Base: from, Next: limit}, room, out)
+}
+
+// outside says why an offset cannot be read that was not within the bounds: the log may have it
+// again once its source can be read. It is nil where the log has it by now: the client asks again.
+func (g *gathered) outside(ctx context.Context, id tier.LogID, from tier.Offset) error {
+	ctx, done, err := g.c.reading(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = g.c.s.cfg.Logs.Read(ctx, id, from, 1)
+	return err
 }
 
 // moreBytes is how much room there must be left to read on after a first read.
@@ -184,9 +196,12 @@ func (g *gathered) fill(ctx context.Context, id tier.LogID, r tier.Range, room i
 		pieces, sum, next = append(pieces, chunk.Batches), sum+n, chunk.Next
 	}
 	if g.commit && len(pieces) > 0 {
-		err = g.aborted(ctx, id, tier.Range{Base: r.Base, Next: next}, out)
+		if err := g.aborted(ctx, id, tier.Range{Base: r.Base, Next: next}, out); err != nil {
+			g.bytes -= sum
+			return nil, err // without it the records of aborted transactions would pass for others
+		}
 	}
-	return pieces, err
+	return pieces, nil
 }
 
 // stable gives the last stable offset, within what can be read.

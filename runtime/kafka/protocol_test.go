@@ -302,6 +302,12 @@ func TestReadCommitted(t *testing.T) {
 		p.AbortedTransactions[0].ProducerID != 2 {
 		t.Errorf("%+v", p)
 	}
+	logs.change(ordersLog, func(l *memLog) { l.abortedErr = tier.ErrVanished })
+	p = only(t, ask[*kmsg.FetchResponse](w, 12, req))
+	if p.ErrorCode != kerr.KafkaStorageError.Code || len(p.RecordBatches) != 0 {
+		t.Errorf("where aborted transactions are not known: code %d, %d bytes", p.ErrorCode,
+			len(p.RecordBatches))
+	}
 	req.Topics[0].Partitions[0].FetchOffset = 20
 	if p = only(t, ask[*kmsg.FetchResponse](w, 12, req)); len(p.RecordBatches) != 0 ||
 		p.HighWatermark != 30 {

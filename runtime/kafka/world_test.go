@@ -41,6 +41,8 @@ type memLog struct {
 	epochs  []tier.EpochStart
 	aborted []abortedRange
 	err     error // of every read
+	// abortedErr is of reading aborted transactions alone.
+	abortedErr error
 }
 
 type abortedRange struct {
@@ -230,6 +232,9 @@ func (m *memLogs) Aborted(_ context.Context, id tier.LogID, r tier.Range) ([]kaf
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l, err := m.log(id)
+	if err == nil {
+		err = l.abortedErr
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -26,14 +26,14 @@ type Cursor struct {
 }
 
 // Open returns a cursor that stands at the offset. What was in the log then it may read until the
-// grace is over, though the log start moves. Errors are *OutOfRange and ErrUnknownLog.
+// grace is over, though the log start moves. Errors are *OutOfRange, ErrAway and ErrUnknownLog.
 func (r *Reader) Open(id tier.LogID, from tier.Offset) (*Cursor, error) {
 	v, err := r.view(id)
 	if err != nil {
 		return nil, err
 	}
 	if from < v.start || from > v.end {
-		return nil, &OutOfRange{id, from, v.start, v.end}
+		return nil, v.outside(from)
 	}
 	return &Cursor{r: r, id: id, next: from, start: v.start}, nil
 }
@@ -44,12 +44,10 @@ func (c *Cursor) Offset() tier.Offset { return c.next }
 // check says whether the cursor may read on where it stands.
 func (c *Cursor) check(v *view) error {
 	switch {
-	case c.next > v.end:
-		return &OutOfRange{c.id, c.next, v.start, v.end}
+	case c.next > v.end, c.next < v.start && c.next < c.start:
+		return v.outside(c.next)
 	case c.next >= v.start:
 		return nil
-	case c.next < c.start:
-		return &OutOfRange{c.id, c.next, v.start, v.end}
 	}
 	for _, m := range v.state.Moves {
 		if m.Start > c.next && c.r.c.Now() < m.At+c.r.c.Grace() {
@@ -60,6 +58,15 @@ func (c *Cursor) check(v *view) error {
 	}
 	return fmt.Errorf("log %s: offset %d: %w: it begins at %d now (%w)", c.id, c.next, ErrGone,
 		v.start, &OutOfRange{c.id, c.next, v.start, v.end})
+}
+
+// outside is the error of an offset that the log does not have.
+func (v *view) outside(o tier.Offset) error {
+	if o > v.end && v.local.Away {
+		return fmt.Errorf("log %s: offset %d: %w; in the store are [%d, %d)", v.id, o, ErrAway, v.start,
+			v.end)
+	}
+	return &OutOfRange{v.id, o, v.start, v.end}
 }
 
 // place is where offsets are read from: the source's segment, or else a copy.

@@ -21,6 +21,10 @@ var ErrGone = errors.New("left the log while it was read")
 // no records that tierd knows, cannot be cut.
 var ErrIndivisible = errors.New("cannot be cut")
 
+// ErrAway is returned for offsets behind what was copied, while their source cannot be read. They
+// are not out of range: who was told so would begin elsewhere.
+var ErrAway = errors.New("its source cannot be read now")
+
 // OutOfRange says that an offset is none of the log's; [Start, End) are. It is not below Start
 // alone: an offset equal to End is where the next record will be, and reads as empty.
 type OutOfRange struct {
@@ -195,8 +199,8 @@ type Chunk struct {
 // other plain log it gives whole segments, however large, up to SegmentBytesMax; above that it is
 // ErrIndivisible.
 //
-// Errors: *OutOfRange, ErrUnknownLog, ErrGone; tier.ErrDamaged and tier.ErrVanished where the store
-// no longer has what was archived, and the source neither.
+// Errors: *OutOfRange, ErrUnknownLog, ErrGone, ErrAway; tier.ErrDamaged and tier.ErrVanished where
+// the store no longer has what was archived, and the source neither.
 func (r *Reader) Read(ctx context.Context, id tier.LogID, from tier.Offset, maxBytes int64) (
 	Chunk, error) {
 	c, err := r.Open(id, from)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -82,6 +83,40 @@ func TestARecordedHoleIsSteppedOver(t *testing.T) {
 	if !inside || !behind {
 		t.Errorf("within the hole %v, behind it %v", inside, behind)
 	}
+}
+
+// TestASourceThatIsAwayEndsNoLog: offsets that the source had, and may have again, are not out of
+// range while it cannot be read.
+func TestASourceThatIsAwayEndsNoLog(t *testing.T) {
+	t.Parallel()
+	w := kafkaWorld(t, "v4", orders)
+	w.archive(orders)
+	w.scan()
+	state, _ := w.ledger.Log(orders)
+	tail, err := w.reader.Open(orders, 4999)
+	w.must(err)
+	w.must(os.Rename(w.dir, w.dir+"-away"))
+	w.engine.Step(w.now, engine.SourceScanned{Source: "broker",
+		Trouble: &tier.Reason{Code: tier.CodeSourceVanished}})
+	for what, read := range map[string]func() error{
+		"anew": func() error { _, err := w.reader.Read(t.Context(), orders, 4999, 1); return err },
+		"on":   func() error { _, err := tail.Next(t.Context(), 1); return err },
+	} {
+		if err := read(); !errors.Is(err, ErrAway) {
+			t.Errorf("reading %s: %v", what, err)
+		}
+	}
+	if c, err := w.reader.Read(t.Context(), orders, state.Copied-1, 1); err != nil ||
+		len(c.Batches) == 0 {
+		t.Errorf("what is in the store: %v", err)
+	}
+	w.must(os.Rename(w.dir+"-away", w.dir))
+	w.scan()
+	if c, err := tail.Next(t.Context(), 1); err != nil || len(c.Batches) == 0 {
+		t.Errorf("when it is back: %v", err)
+	}
+	_, err = w.reader.Read(t.Context(), orders, 5001, 1)
+	wantRange(t, err, 0, 5000)
 }
 
 // readOn reads from the offset on, to the end or to an error.

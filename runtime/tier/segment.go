@@ -125,7 +125,10 @@ type LocalLog struct {
 	Incarnation string // as in Scan
 	// Usable: the source has the log, and it is the one that the ledger knows. Where it is false, what
 	// follows says nothing.
-	Usable           bool
+	Usable bool
+	// Away: the source as a whole cannot be read now, or was not yet. What it has of the log is not
+	// known, and may be more than what was copied.
+	Away             bool
 	SourceStart      Offset // the source's own log start
 	HighWatermark    Offset // exclusive
 	HasHighWatermark bool   // false where the layout has none
