@@ -132,12 +132,47 @@ func (s *Source) Vet(ctx context.Context, id tier.LogID, copied tier.Content) ga
 	f.Deletes = object(o.Refusal == "", "%s", o.Refusal)
 	f.Begins = object(copied.Range.Contains(o.Start),
 		"it begins at %d, and the segment is %s", o.Start, copied.Range)
-	why := disagreement(copied, o)
-	if why != "" && s.forgetful(id, copied, o) {
-		why = ""
+	record, err := s.epochs(id)
+	if err != nil {
+		f.Lineage = object(false, "%s", err)
+		return f
+	}
+	why := leftBehind(record, copied, o)
+	if why == "" && !forgetful(record, copied, o) {
+		why = disagreement(copied, o)
 	}
 	f.Lineage = object(why == "", "%s", why)
 	return f
+}
+
+// epochs reads the directory's own record of leader epochs. There is none where the log's format
+// has no epochs.
+func (s *Source) epochs(id tier.LogID) (record []tier.EpochStart, err error) {
+	root, err := s.root()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return readEpochs(root, partitionDir(id))
+}
+
+// leftBehind says what shows that the node that leads writes to another directory than this one; ""
+// if nothing does. A leader notes its epoch before it does anything in it, and cuts nothing off
+// while it lasts: so a directory with that epoch has the beginning of what the leader has. One that
+// was copied, or left behind on the same node, has it only as long as nothing happened since.
+// Source: Partition.makeLeader of Apache Kafka.
+func leftBehind(record []tier.EpochStart, copied tier.Content, o tier.Owner) string {
+	switch {
+	case len(record) == 0 && len(copied.Lineage) == 0:
+		return ""
+	case len(record) == 0:
+		return fmt.Sprintf("the directory does not say in which epochs it was written, and node %d "+
+			"leads in the epoch %d", o.Node, o.LeaderEpoch)
+	case tier.LastEpoch(record) != o.LeaderEpoch:
+		return fmt.Sprintf("node %d leads in the epoch %d, and the last one that the directory knows of "+
+			"is %d: the node writes elsewhere", o.Node, o.LeaderEpoch, tier.LastEpoch(record))
+	}
+	return ""
 }
 
 // disagreement says where the leader's epochs are not those of the copy; "" where they agree. What
@@ -168,17 +203,12 @@ func disagreement(copied tier.Content, o tier.Owner) string {
 // forgetful reports whether the leader's answers are those of the directory's own record of epochs,
 // where they are not those of the copy. A broker that crashes twice in short order makes its record
 // anew, of the batches above its recovery point alone, and takes an epoch below for shorter or
-// longer than it was, for ever. The batches are the truth, but which epochs the leader names tells
-// whether the directory is its own; a directory left behind has another record.
-func (s *Source) forgetful(id tier.LogID, copied tier.Content, o tier.Owner) bool {
-	root, err := s.root()
-	if err != nil {
-		return false
-	}
-	defer func() { _ = root.Close() }() // it was only read
-	record, err := readEpochs(root, partitionDir(id))
+// longer than it was, for ever. The batches are the truth. That they are those of the leader is
+// shown by the epoch in which it leads, see leftBehind; two directories that forgot alike answer
+// alike.
+func forgetful(record []tier.EpochStart, copied tier.Content, o tier.Owner) bool {
 	n := len(copied.Lineage)
-	if err != nil || n == 0 || len(o.Ends) != n || o.Ends[n-1].End < copied.LastNext {
+	if n == 0 || len(o.Ends) != n || o.Ends[n-1].End < copied.LastNext {
 		return false
 	}
 	for i, e := range copied.Lineage {

@@ -46,6 +46,7 @@ func owned(t *testing.T) (*world, *fakeBroker, *logdir.Source) {
 	b.seg(v.dir, 250, 250)
 	w.put("meta.properties", []byte("version=1\nnode.id=1\ncluster.id=C\n"))
 	w.put(v.dir+"/partition.metadata", []byte("version: 0\ntopic_id: T\n"))
+	w.put(v.dir+"/leader-epoch-checkpoint", []byte("0\n3\n3 100\n4 150\n7 250\n"))
 	w.put("replication-offset-checkpoint", []byte("0\n1\norders 0 250\n"))
 	w.put("recovery-point-offset-checkpoint", []byte("0\n1\norders 0 250\n"))
 	f := &fakeBroker{owner: tier.Owner{Cluster: "C", Incarnation: "T", Node: 1, LeaderEpoch: 7,
@@ -109,30 +110,43 @@ func TestVet(t *testing.T) {
 			b.owner.Start, b.owner.Ends[0] = 150, tier.EpochEnd{Asked: 3, Epoch: 3, End: 0}
 		}, func(f *gate.OwnerFacts) { f.Start = 150 }, ""},
 		"it forgot where an epoch begins": {func(w *world, b *fakeBroker) {
-			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n4 160\n"))
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n3\n3 100\n4 160\n7 250\n"))
 			b.owner.Ends[0].End = 160
 		}, func(*gate.OwnerFacts) {}, ""},
 		"it forgot an epoch": {func(w *world, b *fakeBroker) {
-			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n5 230\n"))
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n3\n3 100\n5 230\n7 250\n"))
 			b.owner.Ends[0].End, b.owner.Ends[1] = 230, tier.EpochEnd{Asked: 4, Epoch: 3, End: 230}
 		}, func(*gate.OwnerFacts) {}, ""},
 		"it forgot all of them": {func(w *world, b *fakeBroker) {
-			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n1\n5 230\n"))
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n5 230\n7 250\n"))
 			b.owner.Ends[0].End, b.owner.Ends[1].End = 230, 230
 		}, func(*gate.OwnerFacts) {}, ""},
 		"it forgot what its directory knows": {func(w *world, b *fakeBroker) {
-			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n4 150\n"))
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n3\n3 100\n4 150\n7 250\n"))
 			b.owner.Ends[0].End = 160
 		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "epoch 3 ends at 160"},
 		"it forgot, and has less": {func(w *world, b *fakeBroker) {
-			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n5 190\n"))
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n3\n3 100\n5 190\n7 250\n"))
 			b.owner.Ends[0].End, b.owner.Ends[1] = 190, tier.EpochEnd{Asked: 4, Epoch: 3, End: 190}
 		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "ends at 190"},
 		"it knows no epoch so late": {func(w *world, b *fakeBroker) {
-			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n1\n3 100\n"))
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n7 250\n"))
 			b.owner.Ends[1] = tier.EpochEnd{Asked: 4, Epoch: -1, End: -1}
 			b.owner.Ends[0].End = 250
 		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "epoch"},
+		"left behind, and both forgot alike": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n1\n5 230\n"))
+			b.owner.Ends[0].End, b.owner.Ends[1].End = 230, 230
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "leads in the epoch 7, and the last one"},
+		"left behind": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\n2\n3 100\n4 150\n"))
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "the directory knows of is 4"},
+		"without a record": {func(w *world, b *fakeBroker) {
+			w.remove("orders-0/leader-epoch-checkpoint")
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "does not say in which epochs"},
+		"a record that cannot be read": {func(w *world, b *fakeBroker) {
+			w.put("orders-0/leader-epoch-checkpoint", []byte("0\nx\n"))
+		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "leader-epoch-checkpoint"},
 		"fewer answers": {func(_ *world, b *fakeBroker) { b.owner.Ends = b.owner.Ends[:1] },
 			func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "1 epochs of 2"},
 	} {
