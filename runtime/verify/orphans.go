@@ -10,19 +10,20 @@ import (
 
 // Orphans lists all objects of logs and finds those that no copy, attempt or tombstone names. Young
 // ones are notices: what an upload left behind is collected once it has reached the age. One that
-// has twice the age should have been. Logs are all that the ledger has; of is asked which are of
+// has twice the age should have been. What somebody put beside the files of a copy is found too;
+// tierd collects nothing there. Logs are all that the ledger has; of is asked which are of
 // interest.
 func Orphans(ctx context.Context, s Store, logs []*Log, now, age tier.Time,
 	of func(tier.LogID) bool) ([]Finding, error) {
-	known := map[tier.LogID]map[tier.AttemptID]bool{}
+	known := map[tier.LogID]map[tier.AttemptID]*tier.Copy{}
 	for _, l := range logs {
-		named := map[tier.AttemptID]bool{{}: true} // a start, a hole, an epoch: part of the record
+		named := map[tier.AttemptID]*tier.Copy{{}: nil} // a start, a hole, an epoch: of the record
 		for _, a := range l.Attempts {
-			named[a] = true
+			named[a] = nil // and every file that it may leave
 		}
-		for _, f := range l.Facts {
-			if f.Add != nil {
-				named[f.Add.Attempt] = true
+		for i := range l.Facts {
+			if c := l.Facts[i].Add; c != nil {
+				named[c.Attempt] = c
 			}
 		}
 		known[l.ID] = named
@@ -30,8 +31,14 @@ func Orphans(ctx context.Context, s Store, logs []*Log, now, age tier.Time,
 	var out []Finding
 	err := s.Objects(ctx, func(o tier.StoredObject) error {
 		named, has := known[o.Log]
-		if !of(o.Log) || has && (o.Checkpoint || named[o.Attempt]) {
+		c, attempt := named[o.Attempt]
+		if !of(o.Log) || has && (o.Checkpoint || attempt && (o.Entry || c == nil)) {
 			return nil
+		}
+		if attempt {
+			if is, err := fileOf(s, &o, c); is || err != nil {
+				return err
+			}
 		}
 		f := Finding{Kind: KindOrphan, Log: o.Log, Object: o.Key, Notice: true}
 		since := now - o.Modified
@@ -41,8 +48,21 @@ func Orphans(ctx context.Context, s Store, logs []*Log, now, age tier.Time,
 			f.Text = fmt.Sprintf("nothing names it, and it is from %s: it should have been collected",
 				o.Modified)
 		}
+		if attempt {
+			f.Text = "it lies with the files of a copy, which has none of this name; nothing collects it"
+		}
 		out = append(out, f)
 		return nil
 	})
 	return out, err
+}
+
+// fileOf reports whether the object is a file of the copy.
+func fileOf(s Store, o *tier.StoredObject, c *tier.Copy) (bool, error) {
+	for _, f := range c.Content.Files {
+		if key, err := s.FileKey(c.Object(o.Log, f.Name)); err != nil || key == o.Key {
+			return true, err
+		}
+	}
+	return false, nil
 }

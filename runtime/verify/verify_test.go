@@ -284,7 +284,9 @@ func TestOrphans(t *testing.T) {
 	l.Attempts = []tier.AttemptID{{2}}
 	other := tier.LogID{Table: "gone", Name: "0"}
 	s.others = []tier.StoredObject{
-		{Key: "mine", Log: orders, Attempt: tier.AttemptID{1}, Modified: now},
+		{Key: "0.log", Log: orders, Attempt: tier.AttemptID{1}, Modified: now},
+		{Key: "its entry", Log: orders, Attempt: tier.AttemptID{1}, Entry: true, Modified: now},
+		{Key: "beside it", Log: orders, Attempt: tier.AttemptID{1}, Modified: now - 2*age - 1},
 		{Key: "under way", Log: orders, Attempt: tier.AttemptID{2}},
 		{Key: "a start", Log: orders, Entry: true},
 		{Key: "a block", Log: orders, Checkpoint: true},
@@ -304,7 +306,7 @@ func TestOrphans(t *testing.T) {
 		}
 		return strings.Join(out, ", ")
 	}
-	want := "young true, old false, timeless false, of no log true"
+	want := "beside it false, young true, old false, timeless false, of no log true"
 	if got := list(func(tier.LogID) bool { return true }); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
