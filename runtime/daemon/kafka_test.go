@@ -139,7 +139,11 @@ func TestKafkaClientsSeeWhatComes(t *testing.T) {
 	}
 	mark := func(n int) {
 		text := strings.Replace(string(high), "transactions 0 211", fmt.Sprint("transactions 0 ", n), 1)
-		if err := os.WriteFile(marks, []byte(text), 0o600); err != nil {
+		// As a broker does: who reads it meanwhile must not find it empty.
+		if err := os.WriteFile(marks+".tmp", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(marks+".tmp", marks); err != nil {
 			t.Fatal(err)
 		}
 	}
