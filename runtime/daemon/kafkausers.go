@@ -23,67 +23,71 @@ const kafkaUsersBytesMax = 1 << 20
 // kafkaUsers are who may read through the Kafka endpoint: a file of names and bcrypt hashes. It is
 // read again when it has changed, so that a user is added or barred without a restart.
 type kafkaUsers struct {
-	path   string
-	warn   func(error)
-	nobody []byte // a hash for names that are not there, so that they take as long
+	path string
+	warn func(error)
 
-	mu      sync.Mutex
-	hashes  map[string]string
+	mu     sync.Mutex
+	hashes map[string]string
+	// decoy is the dearest of the hashes. Names that are not there are compared with it, so that they
+	// take as long as others.
+	decoy   string
 	modTime time.Time
 	size    int64
 }
 
 // openKafkaUsers reads the file.
 func openKafkaUsers(path string, warn func(error)) (*kafkaUsers, error) {
-	nobody, err := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost)
-	if err != nil {
-		return nil, err
-	}
-	u := &kafkaUsers{path: path, warn: warn, nobody: nobody}
-	_, err = u.current()
+	u := &kafkaUsers{path: path, warn: warn}
+	_, _, err := u.current()
 	return u, err
 }
 
-// current is the file's content as it is now.
-func (u *kafkaUsers) current() (map[string]string, error) {
+// current is the file's content as it is now, and the decoy.
+func (u *kafkaUsers) current() (hashes map[string]string, decoy string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	info, err := os.Stat(u.path)
 	if err != nil {
-		return nil, fmt.Errorf("kafka.users_file: %w", err)
+		return nil, "", fmt.Errorf("kafka.users_file: %w", err)
 	}
 	if u.hashes != nil && info.ModTime().Equal(u.modTime) && info.Size() == u.size {
-		return u.hashes, nil
+		return u.hashes, u.decoy, nil
 	}
 	text, err := vfs.ReadRegular(u.path, kafkaUsersBytesMax)
 	if err != nil {
-		return nil, fmt.Errorf("kafka.users_file: %w", err)
+		return nil, "", fmt.Errorf("kafka.users_file: %w", err)
 	}
-	hashes := map[string]string{}
+	hashes = map[string]string{}
 	if err := yaml.Unmarshal(text, &hashes); err != nil {
-		return nil, fmt.Errorf("kafka.users_file: %s: %w; want lines of NAME: BCRYPT-HASH", u.path, err)
+		return nil, "", fmt.Errorf("kafka.users_file: %s: %w; want lines of NAME: BCRYPT-HASH", u.path,
+			err)
 	}
+	most := 0
 	for name, hash := range hashes {
-		if _, err := bcrypt.Cost([]byte(hash)); err != nil || name == "" {
-			return nil, fmt.Errorf("kafka.users_file: %s: the user %q has no bcrypt hash; "+
+		cost, err := bcrypt.Cost([]byte(hash))
+		if err != nil || name == "" {
+			return nil, "", fmt.Errorf("kafka.users_file: %s: the user %q has no bcrypt hash; "+
 				"make one with htpasswd -nB USER", u.path, name)
 		}
+		if cost > most {
+			most, decoy = cost, hash
+		}
 	}
-	u.hashes, u.modTime, u.size = hashes, info.ModTime(), info.Size()
-	return hashes, nil
+	u.hashes, u.decoy, u.modTime, u.size = hashes, decoy, info.ModTime(), info.Size()
+	return hashes, decoy, nil
 }
 
 // check reports whether the password is that of the user. Where the file cannot be read, nobody is
 // let in.
 func (u *kafkaUsers) check(user, password string) bool {
-	hashes, err := u.current()
+	hashes, decoy, err := u.current()
 	if err != nil {
 		u.warn(err)
 		return false
 	}
 	hash, known := hashes[user]
 	if !known {
-		hash = string(u.nobody)
+		hash = decoy
 	}
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil && known
 }
