@@ -91,6 +91,9 @@ func (c *restoreCmd) Run(a *app) error {
 		case err != nil:
 			return usagef("--until %q: %v", c.Until, err)
 		}
+		if at <= 0 { // 0 is no limit
+			return usagef("--until %q: want an instant after 1970 began", c.Until)
+		}
 		o.Until = at
 	}
 	cfg, err := config.Load(a.cli.Config, a.host)

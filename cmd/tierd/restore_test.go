@@ -286,6 +286,8 @@ func TestAPartIsRestored(t *testing.T) {
 		{[]string{"epochs/0", "--until", "2100-01-01"}, 4, exitOK},
 		{[]string{"epochs/0", "--until", "yesterday"}, 0, exitUsage},
 		{[]string{"epochs/0", "--until", "9999-01-01T00:00:00Z"}, 0, exitUsage},
+		{[]string{"epochs/0", "--until", "1970-01-01T00:00:00Z"}, 0, exitUsage},
+		{[]string{"epochs/0", "--until", "1960-01-01T00:00:00Z"}, 0, exitUsage},
 		{[]string{"epochs/9"}, 0, exitUsage},
 	} {
 		code, r, stderr := l.restore(append(tc.args, "--dry-run", "--to", l.path("out"))...)
