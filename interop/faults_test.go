@@ -59,15 +59,22 @@ func TestBadNetwork(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]struct {
+		begin func(*testing.T) *store
 		fault fault
 		says  string
-	}{"refuses": {refuse(503), "503"}, "expired": {expired, "token has expired"},
-		"cuts": {cut, "closed"}} {
+	}{
+		"refuses":    {s3, refuse(503), "503"},
+		"cuts":       {s3, cut, "closed"},
+		"expired":    {s3, expired, "token has expired"},
+		"expired-az": {azure, expiredAzure, "AuthenticationFailed"},
+		"expired-gs": {gcs, expiredGoogle, "Invalid Credentials"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := s3(t)
+			s := f.begin(t)
 			p := newProxy(t, s)
 			r := newRig(t)
+			r.env = s.env(p.address)
 			wal(t, r.path("wal/a"), 4, 1000)
 			config := func(timeout, localTTL string) string {
 				return s.config(p.address, credentials{}, "copy: {timeout: "+timeout+"}",
@@ -77,7 +84,7 @@ func TestOutage(t *testing.T) {
 			r.must("run", "--once")
 			r.configure(config("2s", "1d"))
 			wal(t, r.path("wal/b"), 3, 1000)
-			before := segments(t, r.path("wal"))
+			before, stored := segments(t, r.path("wal")), len(s.keys(t))
 			p.set(1, f.fault)
 			stdout, stderr, code := r.tierd("run", "--once", "--retry-for", "3s")
 			if code != 3 || !strings.Contains(stderr, f.says) {
@@ -85,6 +92,9 @@ func TestOutage(t *testing.T) {
 			}
 			if got := segments(t, r.path("wal")); !maps.Equal(got, before) {
 				t.Errorf("left are %v", slices.Sorted(maps.Keys(got)))
+			}
+			if got := len(s.keys(t)); got != stored {
+				t.Errorf("%d objects, and %d before", got, stored)
 			}
 			p.set(0)
 			r.configure(config("1m", "1d"))

@@ -115,3 +115,25 @@ func expired(w http.ResponseWriter, _ *http.Request) bool {
 		`<Message>The provided token has expired.</Message></Error>`)
 	return true
 }
+
+// expiredAzure answers as Azure does where a signature is over.
+func expiredAzure(w http.ResponseWriter, _ *http.Request) bool {
+	w.Header().Set("Content-Type", "application/xml")
+	w.Header().Set("X-Ms-Error-Code", "AuthenticationFailed")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = io.WriteString(w, `<?xml version="1.0" encoding="utf-8"?><Error>`+
+		`<Code>AuthenticationFailed</Code><Message>Server failed to authenticate the request.</Message>`+
+		`<AuthenticationErrorDetail>Signature not valid in the specified time frame`+
+		`</AuthenticationErrorDetail></Error>`)
+	return true
+}
+
+// expiredGoogle answers as Google does where a token is over.
+func expiredGoogle(w http.ResponseWriter, _ *http.Request) bool {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = io.WriteString(w, `{"error":{"code":401,"message":"Invalid Credentials","errors":`+
+		`[{"message":"Invalid Credentials","domain":"global","reason":"authError",`+
+		`"locationType":"header","location":"Authorization"}]}}`)
+	return true
+}

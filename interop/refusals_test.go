@@ -83,6 +83,19 @@ func TestOtherBrokers(t *testing.T) {
 			}
 			return k, k.bootstrap()
 		}},
+		"of a log that begins earlier": {"prefix-blocked", func(t *testing.T, dir string) (*kafka,
+			string) {
+			oldest, err := filepath.Glob(filepath.Join(dir, "orders-0", fmt.Sprintf("%020d.*", 0)))
+			if err != nil || len(oldest) == 0 {
+				t.Fatalf("%v, %v", oldest, err)
+			}
+			for _, name := range oldest { // which the broker has still, and nobody copied
+				if err := os.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return k, k.bootstrap()
+		}},
 		"of a directory left behind": {"source-unread", func(*testing.T, string) (*kafka, string) {
 			_, stop := k.produce("orders", 5, 1500) // which the directory has not
 			stop()
