@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
 
 // ReadFile reads the bytes from off on of one file of a segment into the buffers, one after the
 // other until all are full, by one request. A missing object is tier.ErrVanished; one that ends
-// before, or gives more than was asked for, is tier.ErrDamaged. Nothing of the buffers counts after
-// an error.
+// before, or gives more than was asked for, is tier.ErrDamaged. A store that does not give all of
+// it within the time of a request is os.ErrDeadlineExceeded, whatever time ctx leaves. Nothing of
+// the buffers counts after an error.
 func (s *Store) ReadFile(ctx context.Context, k tier.ObjectKey, off int64, bufs ...[]byte) error {
 	key, err := s.keys.File(k)
 	if err != nil {
@@ -29,6 +32,22 @@ func (s *Store) ReadFile(ctx context.Context, k tier.ObjectKey, off int64, bufs 
 	if size == 0 {
 		return nil // stores refuse the empty range
 	}
+	bounded, cancel := context.WithTimeout(ctx, s.readTimeout)
+	defer cancel()
+	err = s.readRange(bounded, key, off, size, bufs)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("get %s: %d bytes from byte %d on did not come within %s: %w", key, size, off,
+			s.readTimeout, os.ErrDeadlineExceeded)
+	}
+	return err
+}
+
+// readTimeout is how long a store may take for one request of ReadFile, of some megabytes. Who
+// reads for others has no end of its own, and a store that takes a request and never answers would
+// hold its place for ever.
+const readTimeout = time.Minute
+
+func (s *Store) readRange(ctx context.Context, key string, off, size int64, bufs [][]byte) error {
 	rc, err := s.bucket.GetRange(ctx, key, off, size)
 	if err != nil {
 		return s.missing(ctx, "get", key, err)

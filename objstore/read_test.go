@@ -2,8 +2,15 @@ package objstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"testing"
+	"time"
+
+	thanos "github.com/thanos-io/objstore"
 
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/tier"
@@ -46,5 +53,47 @@ func TestReadFileGivesExactlyWhatIsThere(t *testing.T) {
 		if err := b.ReadFile(t.Context(), k, 0, buf); !errors.Is(err, tier.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// mute is a store that takes requests and never answers.
+type mute struct{ thanos.Bucket }
+
+func (mute) GetRange(ctx context.Context, _ string, _, _ int64) (io.ReadCloser, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("get: %w", ctx.Err())
+}
+
+// drip is one that begins an answer and never ends it.
+type drip struct{ thanos.Bucket }
+
+func (drip) GetRange(ctx context.Context, _ string, _, _ int64) (io.ReadCloser, error) {
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+	go func() { _, _ = w.Write(make([]byte, 3)) }()
+	return r, nil
+}
+
+// TestAReadHasAnEnd, though nobody gave it one: it would hold its place among the readers for ever.
+func TestAReadHasAnEnd(t *testing.T) {
+	t.Parallel()
+	mem := fault.NewMem(time.Now)
+	for name, bucket := range map[string]thanos.Bucket{"mute": mute{mem}, "drip": drip{mem}} {
+		s, err := New(bucket, ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.readTimeout = 20 * time.Millisecond
+		err = s.ReadFile(t.Context(), file(0, "f"), 0, make([]byte, 100))
+		if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		s.readTimeout = time.Hour
+		if err := s.ReadFile(ctx, file(0, "f"), 0, make([]byte, 100)); !errors.Is(err,
+			context.DeadlineExceeded) {
+			t.Errorf("%s, by the caller's end: %v", name, err)
+		}
+		cancel()
 	}
 }

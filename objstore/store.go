@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	thanos "github.com/thanos-io/objstore"
 
@@ -20,6 +21,8 @@ type Store struct {
 	bucket  thanos.Bucket
 	keys    Keys
 	buffers sync.Pool // of *[bufferBytes]byte, for verifications
+
+	readTimeout time.Duration // of one request of ReadFile
 }
 
 // New returns the store of the ledger with the id. It does not look who owns it: whoever writes
@@ -29,7 +32,7 @@ func New(bucket thanos.Bucket, ledger string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{bucket: bucket, keys: keys}
+	s := &Store{bucket: bucket, keys: keys, readTimeout: readTimeout}
 	s.buffers.New = func() any { return new([bufferBytes]byte) }
 	return s, nil
 }

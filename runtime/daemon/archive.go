@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/api"
@@ -159,7 +160,8 @@ func readError(err error) error {
 		return api.Errorf(api.CodeInvalid, "%v; read its file in ranges: GET .../segment?base=N", err)
 	case errors.Is(err, tier.ErrDamaged), errors.Is(err, tier.ErrVanished):
 		code = api.CodeDamaged
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, read.ErrAway):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, read.ErrAway):
 		code = api.CodeUnavailable
 	}
 	return api.Errorf(code, "%v", err)
