@@ -113,7 +113,11 @@ func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, max
 		out.Records = append(out.Records, x)
 		return nil
 	})
-	if err != nil && err != io.EOF {
+	switch n := len(out.Records); {
+	case err == nil, err == io.EOF:
+	case n > 0:
+		out.Next = out.Records[n-1].Offset + 1 // what was wrong is told when its turn comes
+	default:
 		return nil, readError(fmt.Errorf("log %s: %w", id, err))
 	}
 	return out, nil

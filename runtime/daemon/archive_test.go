@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/logdir/kbatch"
+	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -125,6 +127,44 @@ func TestDecodedRecordsHaveABound(t *testing.T) {
 	}
 	if err := done(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecordsBeforeWrongOnesAreGiven: a batch that is what its producer sent, and no records, is an
+// error when it is reached, and none for those before it.
+func TestRecordsBeforeWrongOnesAreGiven(t *testing.T) {
+	t.Parallel()
+	s := kafkaSite(t)
+	data, err := os.ReadFile("../../testdata/kafka/v4/codec-none-0/00000000000000000000.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := kbatch.Parse(data, 0, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(s.dir, "kafka", "epochs-7"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next := b.Next()
+	data = kbatchtest.V2(data[:b.Size:b.Size], kbatchtest.Spec{Base: next, Last: next + 4, Body: 30})
+	s.put("kafka/epochs-7/00000000000000000000.log", string(data))
+	s.put("kafka/epochs-7/partition.metadata", "version: 0\ntopic_id: dNjYsphnTfWBvl59UKZMyg")
+	s.put("kafka/replication-offset-checkpoint", fmt.Sprintf("0\n1\nepochs 7 %d\n", next+5))
+	d := s.run(s.options())
+	s.until("it is ready", func() bool {
+		h, err := d.Health(t.Context())
+		return err == nil && h.Ready
+	})
+	var got api.Records
+	w := get(t, d.Backend, "/api/v1/logs/epochs/7/records?format=json")
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Next != next ||
+		len(got.Records) != int(next) {
+		t.Errorf("%d: %d records, next %d, want all before %d", w.Code, len(got.Records), got.Next, next)
+	}
+	w = get(t, d.Backend, fmt.Sprintf("/api/v1/logs/epochs/7/records?format=json&offset=%d", next))
+	if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "damaged") {
+		t.Errorf("at the wrong ones: %d %s", w.Code, w.Body)
 	}
 }
 
