@@ -25,7 +25,8 @@ type act struct {
 func (h *play) acts() []act {
 	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
 		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
-		h.overlapActs(), h.factsActs(), h.readerActs(), h.decayActs())
+		h.overlapActs(), h.factsActs(), h.readerActs(), h.decayActs(),
+		h.ledgerActs())
 }
 
 func (h *play) log() tier.LogID {
@@ -55,7 +56,7 @@ func (h *play) ownerActs() []act {
 			h.line(LaneDisk, "%s rolls", id)
 		}},
 		{kindOwner, "writes a second file", 1, func() {
-			if id, base, ok := h.segment(); ok {
+			if id, base, ok := h.segment(); ok && h.rewrites() {
 				must(h.w.WriteCompanion(id, base, fmt.Appendf(nil, "%s %d", id, base)))
 			}
 		}},
@@ -82,7 +83,7 @@ func (h *play) ownerActs() []act {
 			}
 		}},
 		{kindOwner, "rewrites a segment", 2, func() {
-			if id, base, ok := h.segment(); ok {
+			if id, base, ok := h.segment(); ok && h.rewrites() {
 				h.w.Advance(time.Millisecond)
 				version := choose.Number(h.c, "version", 1, 3)
 				must(h.w.Write(id, base, Content(id, base, version)))
@@ -90,7 +91,7 @@ func (h *play) ownerActs() []act {
 			}
 		}},
 		{kindOwner, "appends to a closed segment", 1, func() {
-			if id, base, ok := h.segment(); ok {
+			if id, base, ok := h.segment(); ok && h.rewrites() {
 				h.w.Advance(time.Millisecond)
 				must(h.w.Grow(id, base, []byte("more\n")))
 				h.line(LaneDisk, "%s appends to its segment %d, which is closed", id, base)
@@ -191,6 +192,10 @@ func (h *play) settingsActs() []act {
 		{kindSettings, "change the policies", 2, func() {
 			h.setPolicy(choose.Pick(h.c, "policies", policyNames, nil))
 		}},
+		{kindSettings, "change the plugins", 2, func() {
+			h.w.Config.Plugins = h.p.wild[choose.Pick(h.c, "plugins", wildNames, nil)]
+			_ = h.reload()
+		}},
 		{kindSettings, "turn tiering off", 3, func() {
 			off := false
 			h.over.tiering = &off
@@ -254,25 +259,6 @@ func (h *play) clockActs() []act {
 	}
 }
 
-func (h *play) diskActs() []act {
-	return []act{
-		{kindDisk, "will fail", 1, func() {
-			h.disk = choose.Number(h.c, "operations before", 1, 25)
-			h.fate = Fail
-			if choose.Yes(h.c, "after it took effect") {
-				h.fate = FailAfter
-			}
-		}},
-		{kindDisk, "will fail in the next effect of a kind", 2, func() {
-			fate := Fail
-			if choose.Yes(h.c, "after it took effect") {
-				fate = FailAfter
-			}
-			h.inEffect(fate)
-		}},
-	}
-}
-
 func (h *play) stopActs() []act {
 	later := func() {
 		h.disk = choose.Number(h.c, "operations before", 1, 40)
@@ -286,6 +272,13 @@ func (h *play) stopActs() []act {
 		{kindStop, "later", 2, later},
 		{kindStop, "cleanly", 2, h.stopsCleanly},
 		{kindStop, "in the next effect of a kind", 4, func() { h.inEffect(StopBefore) }},
+		{kindStop, "at a moment", 6, func() {
+			names := make([]string, len(moments))
+			for i, m := range moments {
+				names[i] = m.name
+			}
+			h.moment = choose.Pick(h.c, "moment", names, nil)
+		}},
 		{kindStop, "in the recovery", 1, func() {
 			h.inRecovery = later
 			h.crashed()
@@ -364,7 +357,7 @@ func (h *play) ownerBetween() {
 		h.w.Advance(time.Millisecond)
 		if version == 0 {
 			must(h.w.Append(id, 1))
-		} else if i < len(bases)-1 {
+		} else if i < len(bases)-1 && h.rewrites() {
 			must(h.w.Write(id, bases[i], Content(id, bases[i], version)))
 		}
 		h.line(LaneDisk, "its owner comes in between: %s", id)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tierd/tierd/sim/choose"
 )
@@ -9,20 +10,23 @@ import (
 // Failure is a history that broke a promise, and what replays it.
 type Failure struct {
 	Seed     uint64
+	Rates    string // of the seed, for people: how likely each kind of action is
 	Scenario *choose.Scenario
 	Outcome  *Outcome // of the scenario, with its trace
 }
 
 // Find makes the history of a seed. The failure is nil where every promise was kept.
 func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
-	r := &choose.Recorder{Chooser: choose.NewRandom(seed)}
+	random := choose.NewRandom(seed)
+	r := &choose.Recorder{Chooser: random}
 	out := p.Run(r, Options{})
 	if out.Violation == nil {
 		return out, nil
 	}
 	s := &choose.Scenario{Seed: fmt.Sprint(seed), Property: string(out.Violation.Property),
 		Segment: out.Violation.Segment, Digest: p.Digest, Choices: r.Made}
-	return out, &Failure{Seed: seed, Scenario: s, Outcome: out}
+	return out, &Failure{Seed: seed, Rates: strings.Join(random.Rates, ", "), Scenario: s,
+		Outcome: out}
 }
 
 // Shrink makes a failure smaller: the history that it then is breaks the same promise in fewer
@@ -44,7 +48,7 @@ func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	out, err := p.Replay(&s)
 	must(err) // it was recorded from this very project
 	s.Segment = out.Violation.Segment
-	return &Failure{Seed: f.Seed, Scenario: &s, Outcome: out}
+	return &Failure{Seed: f.Seed, Rates: f.Rates, Scenario: &s, Outcome: out}
 }
 
 // Replay makes the history of a scenario, with its trace. The error is a *choose.Mismatch.

@@ -117,28 +117,34 @@ type play struct {
 
 	broker  *broker // that owns the logs; nil where they are plain
 	over    overrides
-	policy  int             // of policyNames, in force; only where Unsettled
-	store   []storeFault    // faults of the store that wait for their call
-	storm   bool            // every call of the store fails
-	lag     bool            // listings of manifests show nothing
-	disk    int             // points until the next fault of disk or ledger; 0 for none
-	fate    Fate            // of it
-	hit     Point           // the last point that was hit
-	inside  int             // calls of the store until something happens in the middle of one
-	meet    func()          // what then happens
-	aside   int             // points until the owner comes in between; 0 for never
-	deed    func()          // what it then does
-	brake   int             // operations on the audit log until somebody pauses; 0 for never
-	unknown map[string]bool // facts that are not known now
-	recent  []Point         // of the effect under way
-	effect  engine.Effect   // under way; nil for none
-	began   tier.Time
-	start   bool // a process is starting
-	fired   bool // a fault of disk or ledger happened in it
+	policy  int          // of policyNames, in force; only where Unsettled
+	store   []storeFault // faults of the store that wait for their call
+	storm   bool         // every call of the store fails
+	lag     bool         // listings of manifests show nothing
+	disk    int          // points until the next fault of disk or ledger; 0 for none
+	fate    Fate         // of it
+	hit     Point        // the last point that was hit
+	full    bool         // nothing more goes on the disk
+	putBack func()       // puts an old ledger back; nil where none was kept
+	rebuilt bool         // an old ledger was put back
+	// rewritten is set once an owner wrote a segment again.
+	rewritten bool
+	inside    int             // calls of the store until something happens in the middle of one
+	meet      func()          // what then happens
+	aside     int             // points until the owner comes in between; 0 for never
+	deed      func()          // what it then does
+	brake     int             // operations on the audit log until somebody pauses; 0 for never
+	unknown   map[string]bool // facts that are not known now
+	recent    []Point         // of the effect under way
+	effect    engine.Effect   // under way; nil for none
+	began     tier.Time
+	start     bool // a process is starting
+	fired     bool // a fault of disk or ledger happened in it
 	// stopIn is the kind of effect in whose middle the process stops next, after so many operations.
 	stopIn    string
 	stopAfter int
 	stopFate  Fate
+	moment    int // of moments, at which the process stops next; negative for none
 	healing   bool
 	// disturbed counts the disturbances of an exhaustive search.
 	disturbed int
@@ -185,7 +191,7 @@ type ended struct{}
 func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
 	out = &Outcome{}
 	h := &play{p: p, c: c, opts: opts, hash: fnv.New64a(), out: out,
-		unknown: map[string]bool{}}
+		unknown: map[string]bool{}, moment: -1}
 	h.out.Rules = make([]RuleSeen, len(p.Config.Policies.Rules()))
 	defer func() {
 		h.out.Hash = h.hash.Sum64()
@@ -343,6 +349,12 @@ func (h *play) watch(p Point) Fate {
 			h.hit, fate, h.fired = p, h.fate, true
 		}
 	}
+	if fate == Proceed && h.awaited(p) {
+		h.hit, fate, h.fired = p, StopBefore, true
+	}
+	if h.full && fate == Proceed && growing(p) {
+		fate, h.fired, h.w.cause = Fail, true, vfs.ErrFull
+	}
 	if b := h.opts.Bounds; b != nil && p.Changes() && h.mayDisturb() {
 		if choose.Yes(h.c, "stop before "+p.String()) {
 			h.disturbed++
@@ -485,10 +497,12 @@ func effectLog(f engine.Effect) tier.LogID {
 // answered is told what the plugins said.
 func (h *play) answered(_ engine.Selected, faults []plugin.Fault) {
 	h.out.Plugins++
+	h.situationsAnswered(faults)
 	for _, f := range faults {
 		h.mix(f.Plugin, string(f.Kind))
 		h.line(LanePolicy, "plugin %s gives no answer: %s", f.Plugin, f.Text)
-		if f.Kind == plugin.FaultFuel || f.Kind == plugin.FaultTime {
+		own := h.w.Config.Plugins == h.p.Config.Plugins
+		if own && (f.Kind == plugin.FaultFuel || f.Kind == plugin.FaultTime) {
 			h.out.Hung++
 			h.out.HungText = f.Plugin + ": " + f.Text
 		}
@@ -532,7 +546,7 @@ func (h *play) alive(err error) {
 // crashed plays the end of a process, and what begins after it.
 func (h *play) crashed() {
 	h.out.Crashes++
-	h.disk, h.effect = 0, nil
+	h.disk, h.effect, h.full = 0, nil, false // an operator makes room
 	// An fsync that failed ends the trust in its file until the machine is started anew.
 	if h.hit.Kind != string(vfs.OpSync) && choose.Yes(h.c, "the process alone") {
 		h.line(LaneCrash, "the process is killed")
@@ -561,8 +575,8 @@ func (h *play) crashed() {
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *play) heal() {
 	h.healing = true
-	h.store, h.storm, h.lag = nil, false, false
-	h.disk, h.inside, h.aside, h.brake, h.stopIn = 0, 0, 0, 0, ""
+	h.store, h.storm, h.lag, h.full = nil, false, false, false
+	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
 	h.w.Skew = 0
@@ -581,7 +595,9 @@ func (h *play) heal() {
 		h.over.tiering = nil
 	}
 	h.over.ttl = nil
+	h.w.Config.Plugins = h.p.Config.Plugins
 	refused := h.reload() != nil
+	h.rebuilds()
 	// The way to delete is the source's, and read once.
 	if choose.Yes(h.c, "a new process in the end") || forbidden {
 		h.w.Kill()

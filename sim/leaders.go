@@ -14,7 +14,7 @@ func BuiltinKafka() (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Config.Layout = tier.LayoutKafka
+	p.Config.Layout, p.Digest = tier.LayoutKafka, p.Digest+" "+string(tier.LayoutKafka)
 	return p, nil
 }
 

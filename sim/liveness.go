@@ -54,7 +54,7 @@ func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog,
 	for _, x := range files {
 		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
 		segment := slices.ContainsFunc(records, func(r file) bool { return r.base == x.base })
-		if !closed || !segment || known.wasExpired(l, x.base) {
+		if !closed || !segment || known.wasExpired(l, x.base) || known.expiredBelow(l, x.base) {
 			continue
 		}
 		if missing := store.proves(x.fileName, x.data); missing != "" {
@@ -75,6 +75,13 @@ func (l *ledgerLog) wasExpired(r *logRecord, base tier.Offset) bool {
 	return !slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
 		return f.Add != nil && f.Add.Content.Range.Base == base
 	})
+}
+
+// expiredBelow reports whether the segment is no part of the log any more, since its copy expired.
+// What is kept of the copy, to show that the file is the copied one, may be lost.
+func (l *ledgerLog) expiredBelow(r *logRecord, base tier.Offset) bool {
+	s := r.segment(base)
+	return l != nil && s != nil && s.Next <= l.state.LogStart && l.state.Expired.Covers(s.Range)
 }
 
 // expired (L2): no limit of the table is over for the oldest segment, or something speaks against

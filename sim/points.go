@@ -102,9 +102,9 @@ func (w *World) wire() {
 	w.Disk.SetFault(func(op vfs.Op) (vfs.Effect, error) {
 		switch w.meet(Point{Place: OnDisk, Kind: string(op.Kind), Name: op.Path, To: op.To}) {
 		case Fail:
-			return vfs.Fail, nil
+			return vfs.Fail, w.cause
 		case FailAfter:
-			return vfs.FailAfter, nil
+			return vfs.FailAfter, w.cause
 		case StopBefore:
 			return vfs.CrashBefore, nil
 		case StopAfter:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -38,6 +39,8 @@ type Project struct {
 
 	held    *rego.Set // denies everything; only where Unsettled
 	failing *rego.Set // fails on everything; only where Unsettled
+	// wild are the plugins of wildNames; only where Unsettled.
+	wild []*plugin.Set
 }
 
 // builtinStart is when the histories of the built-in project begin: 2027-01-15T08:00:00Z.
@@ -61,6 +64,10 @@ func Builtin() (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	wild, err := wildSets()
+	if err != nil {
+		return nil, err
+	}
 	table := tier.Table{TTL: 7 * 24 * time.Hour, LocalTTL: time.Hour, Tiering: true,
 		DisablePolicy: tier.PolicyRetain, Entry: "defaults"}
 	return &Project{
@@ -77,7 +84,8 @@ func Builtin() (*Project, error) {
 		},
 		Logs: []tier.LogID{{Table: "orders", Name: "0"}, {Table: "orders", Name: "1"},
 			{Table: "payroll", Name: "0"}},
-		Unsettled: true, held: held, failing: failing, Digest: set.Digest(),
+		Unsettled: true, held: held, failing: failing, wild: wild,
+		Digest: set.Digest(),
 	}, nil
 }
 

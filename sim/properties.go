@@ -578,7 +578,8 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 		last = records[n-1].base // nothing tells what is missing above it
 	}
 	for _, s := range l.segments {
-		went := s.removed || o.wentUntiered(l.id, s.Base) || o.wentAway(l.id, s)
+		went := s.removed || o.wentUntiered(l.id, s.Base) || o.wentAway(l.id, s) ||
+			o.lostSegment(l.id, s.Base) // which a rebuild finds out
 		excused := went && (!due || s.Base >= last)
 		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
 		if s.closed && inside && !excused && !covered.Covers(s.Range) {

@@ -154,7 +154,8 @@ func (o *Oracle) rebuilt(old *ledgerTruth) {
 			if f.Add != nil {
 				o.onRecord[f.Add.Attempt] = true // what of it does not count any more is an orphan
 			}
-			if f.Add == nil || !was.counts(f.Add, t) || o.lostSome(id) ||
+			// Of what an old one counts some has expired since: resurrected judges.
+			if f.Add == nil || o.old || !was.counts(f.Add, t) || o.lostSome(id) ||
 				o.unsound(id, f.Add, f.Add.Content.Files[0].FileDigest, store) != "" {
 				continue
 			}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tierd/tierd/objstore"
@@ -10,6 +11,7 @@ import (
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
@@ -35,6 +37,9 @@ const (
 	CrashDisabled
 	CrashDisabledDelete
 	CrashEnabled
+	Divergence
+	PluginTrap
+	OldLedger
 	situationsMax
 )
 
@@ -55,32 +60,66 @@ var situationNames = [situationsMax]string{
 	CrashDisabled:       "a crash while a table becomes DISABLED",
 	CrashDisabledDelete: "a crash while a DISABLED table goes through DISABLING again",
 	CrashEnabled:        "a crash while a table becomes ENABLED again",
+	Divergence:          "a leader change cuts off what was copied",
+	PluginTrap:          "a plugin traps while something could be deleted",
+	OldLedger:           "an old ledger is put back",
 }
 
 // String is the situation in words.
 func (s Situation) String() string { return situationNames[s] }
 
-// Situations are those that histories of the project can meet, and so must.
-func (p *Project) Situations() []Situation {
-	var out []Situation
+// Situations are all of them.
+func Situations() []Situation {
+	out := make([]Situation, situationsMax)
 	for s := range situationsMax {
-		switch s {
-		case LocalDeletion, CrashRecordAudit, CrashAuditDrop:
-			if p.Config.Delete != tier.LocalDeleteUnlink {
-				continue
-			}
-		case DenialAlone:
-			if !p.Unsettled && !p.denies() {
-				continue
-			}
-		case LateOldEpoch, CrashDisabling, CrashDisabled, CrashDisabledDelete, CrashEnabled:
-			if !p.Unsettled {
-				continue
-			}
-		}
-		out = append(out, s)
+		out[s] = s
 	}
 	return out
+}
+
+// NotApplicable says why no history of the project can meet the situation; "" where histories must.
+func (p *Project) NotApplicable(s Situation) string {
+	kafka := p.Config.Layout == tier.LayoutKafka
+	switch s {
+	case LocalDeletion, CrashRecordAudit, CrashAuditDrop:
+		if p.Config.Delete != tier.LocalDeleteUnlink {
+			return "no source deletes local segments"
+		}
+	case RemoteExpiry, AllExpiredRestart:
+		if !p.Unsettled && !p.expires() {
+			return "no limit and no policy lets a remote segment go"
+		}
+	case DenialAlone:
+		if !p.Unsettled && !p.denies() {
+			return "no rule denies"
+		}
+	case LateOldEpoch, CrashDisabling, CrashDisabled, CrashDisabledDelete, CrashEnabled:
+		if !p.Unsettled {
+			return "settings stay as they are in the configuration"
+		}
+	case Divergence:
+		if !kafka {
+			return "directories of plain files have no leaders"
+		}
+	case PluginTrap:
+		if p.wild == nil {
+			return "the plugins are those of the configuration, and run as they are"
+		}
+	case OldLedger:
+		if kafka {
+			return "a lost ledger is simulated with plain files"
+		}
+	}
+	return ""
+}
+
+// expires reports whether some limit or policy lets remote segments go.
+func (p *Project) expires() bool {
+	return p.Config.Policies.ExpiresRemote() ||
+		slices.ContainsFunc(p.tables(), func(name string) bool {
+			t, _ := p.Config.Tables(name)
+			return t.TTL > 0 || t.Bytes.Set
+		})
 }
 
 // denies reports whether some user policy may deny.
@@ -95,40 +134,99 @@ func (p *Project) denies() bool {
 
 func (h *play) met(s Situation) { h.out.Met[s]++ }
 
+// progress is how far the effect under way has come.
+type progress struct {
+	put, intended, moved bool
+	recorded             int
+}
+
+func (h *play) progress() (out progress) {
+	for _, p := range h.recent {
+		switch {
+		case p.Place == InStore && p.Kind == string(fault.OpUpload):
+			out.put = true
+		case p.Place == InLedger:
+			out.recorded++
+		case p.Place == OnDisk && within(p.Name, auditDir) && vfs.OpKind(p.Kind) == vfs.OpSync:
+			out.intended = true
+		case p.Place == OnDisk && vfs.OpKind(p.Kind) == vfs.OpRename:
+			out.moved = true
+		}
+	}
+	return out
+}
+
 // situationsAtStop looks at what was under way when the process stopped.
 func (h *play) situationsAtStop() {
 	if h.start {
 		h.met(CrashInRecovery)
 	}
-	put, recorded := false, 0
-	intended, moved := false, false
-	for _, p := range h.recent {
-		switch {
-		case p.Place == InStore && p.Kind == string(fault.OpUpload):
-			put = true
-		case p.Place == InLedger:
-			recorded++
-		case p.Place == OnDisk && within(p.Name, auditDir) && vfs.OpKind(p.Kind) == vfs.OpSync:
-			intended = true
-		case p.Place == OnDisk && vfs.OpKind(p.Kind) == vfs.OpRename:
-			moved = true
-		}
-	}
+	at := h.progress()
 	switch f := h.effect.(type) {
 	case engine.Copy:
-		if put && recorded == 1 {
+		if at.put && at.recorded == 1 {
 			h.met(CrashPutRecord)
 		}
 	case engine.Delete:
-		if intended && !moved {
+		if at.intended && !at.moved {
 			h.met(CrashAuditDrop)
 		}
-		if moved && recorded > 0 {
+		if at.moved && at.recorded > 0 {
 			h.met(CrashRecordAudit)
 		}
 	case engine.ChangeTier:
 		h.metChange(f)
 	}
+}
+
+// moments are those between two operations at which a process is stopped on purpose, since chance
+// alone hardly ever hits them.
+var moments = []struct {
+	name string
+	is   func(h *play, p Point) bool
+}{
+	{"between an upload and its record", func(h *play, p Point) bool {
+		at, copies := h.progress(), false
+		if h.effect != nil {
+			_, copies = h.effect.(engine.Copy)
+		}
+		return copies && at.put && at.recorded == 1 && p.Place == InLedger
+	}},
+	{"between the record of a deletion and its audit outcome", func(h *play, p Point) bool {
+		at := h.progress()
+		return h.deletes() && at.moved && at.recorded > 0 && announces(p)
+	}},
+	{"between the announcement of a deletion and the drop", func(h *play, p Point) bool {
+		at := h.progress()
+		return h.deletes() && at.intended && !at.moved && vfs.OpKind(p.Kind) == vfs.OpRename
+	}},
+	{"while a table becomes DISABLED", func(h *play, p Point) bool {
+		f, ok := h.effect.(engine.ChangeTier)
+		return ok && f.State == tier.Disabled && p.Place == InLedger
+	}},
+	{"while a DISABLED table goes through DISABLING again", func(h *play, p Point) bool {
+		f, ok := h.effect.(engine.ChangeTier)
+		return ok && f.State == tier.Disabling && p.Place == InLedger && h.started(f.Table, tier.Disabled)
+	}},
+}
+
+func (h *play) deletes() bool {
+	_, ok := h.effect.(engine.Delete)
+	return ok
+}
+
+// started reports whether the table was in the state when the effect under way began.
+func (h *play) started(table string, s tier.TierState) bool {
+	return h.w.process.ledger.Table(table).State == s
+}
+
+// awaited reports whether the moment has come at which the process is to be stopped.
+func (h *play) awaited(p Point) bool {
+	if h.moment < 0 || !moments[h.moment].is(h, p) {
+		return false
+	}
+	h.moment = -1
+	return true
 }
 
 func (h *play) metChange(f engine.ChangeTier) {
@@ -157,6 +255,19 @@ func (h *play) situationsAtStart() {
 	}
 }
 
+// situationsAnswered looks at what plugins answered.
+func (h *play) situationsAnswered(faults []plugin.Fault) {
+	trap := slices.ContainsFunc(faults, func(f plugin.Fault) bool {
+		return f.Kind == plugin.FaultTrap
+	})
+	e := h.w.process.engine
+	if trap && slices.ContainsFunc(e.Logs(), func(id tier.LogID) bool {
+		return len(e.Deletable(id, false)) > 0
+	}) {
+		h.met(PluginTrap)
+	}
+}
+
 // situationsAfter looks at an effect that has ended.
 func (h *play) situationsAfter(f engine.Effect, r engine.Result) {
 	switch r := r.(type) {
@@ -164,6 +275,8 @@ func (h *play) situationsAfter(f engine.Effect, r engine.Result) {
 		if len(r.Gone) > 0 {
 			h.met(LocalDeletion)
 		}
+	case engine.Diverged:
+		h.met(Divergence)
 	case engine.Moved:
 		if r.Cause == tier.MoveExpired && len(r.Expired) > 0 {
 			h.met(RemoteExpiry)

@@ -96,7 +96,8 @@ type World struct {
 	acting     bool          // what happens now is the process's doing
 	stopped    bool          // nothing of the process happens any more
 	points     int
-	vanished   bool // the source's directory is elsewhere
+	cause      error // of failures on the disk; EIO where it is nil
+	vanished   bool  // the source's directory is elsewhere
 	bad        []badCopy
 	reading    verify.Reading
 

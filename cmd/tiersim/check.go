@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
 	"github.com/tierd/tierd/sim/report"
@@ -163,11 +164,14 @@ func (c *checkCmd) replayLine(file string) string {
 // flagsAgain are the flags that make the same project.
 func (f *projectFlags) flagsAgain() string {
 	out := ""
+	if f.layout() != tier.LayoutPlain {
+		out = " --layout " + f.Layout
+	}
 	switch {
 	case f.Builtin:
-		return " --builtin"
+		return " --builtin" + out
 	case f.Config != "./tierd.yaml" && f.Config != "tierd.yaml":
-		out = " --config " + f.Config
+		out += " --config " + f.Config
 	}
 	for _, t := range f.Table {
 		out += " --table " + t
@@ -232,6 +236,9 @@ func (a *app) summary(out *report.Run) {
 		a.printf("PLUGIN HANG: %d of %d questions were not answered: %s\n", out.Hung, out.Plugins,
 			out.HungText)
 	}
+	for _, line := range out.NotApplicable() {
+		a.printf("not applicable: %s\n", line)
+	}
 	for _, v := range out.Vacuous {
 		a.printf("VACUOUS: %s\n", v)
 	}
@@ -244,9 +251,11 @@ func (a *app) summary(out *report.Run) {
 func (c *checkCmd) report(r *runner) *report.Run {
 	out := r.sum
 	out.Subject, out.Digest = c.subject(), r.p.Digest
-	for _, s := range r.p.Situations() {
-		out.Situations = append(out.Situations, report.Situation{Name: s.String(), Count: r.met[s]})
-		if r.met[s] == 0 {
+	for _, s := range sim.Situations() {
+		why := r.p.NotApplicable(s)
+		out.Situations = append(out.Situations, report.Situation{Name: s.String(), Count: r.met[s],
+			NotApplicable: why})
+		if r.met[s] == 0 && why == "" {
 			out.Vacuous = append(out.Vacuous, "never met: "+s.String())
 		}
 	}
@@ -269,6 +278,9 @@ func (c *checkCmd) report(r *runner) *report.Run {
 	}
 	if r.p.Promises != nil && out.Judged == 0 {
 		out.Vacuous = append(out.Vacuous, "no deletion was put to the rules of package tierd.sim")
+	}
+	if len(r.failed) > 0 {
+		out.Vacuous = nil // the run ended at the failure: what it did not meet says nothing
 	}
 	slices.Sort(out.Unequal)
 	return &out
@@ -375,7 +387,7 @@ func (r *runner) try(seed uint64) {
 		s.HungText = out.HungText
 	}
 	s.Simulated += out.Simulated
-	for _, name := range r.p.Situations() {
+	for _, name := range sim.Situations() {
 		r.met[name] += out.Met[name]
 	}
 	for i, seen := range out.Rules {

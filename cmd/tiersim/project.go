@@ -25,6 +25,7 @@ import (
 type projectFlags struct {
 	Config  string   `short:"c" default:"./tierd.yaml" env:"TIERD_CONFIG" help:"Configuration file of tierd, or a directory with a tierd.yaml."`
 	Builtin bool     `help:"Simulate tierd's own project in place of a configuration: the built-in policy, and settings that change at any moment."`
+	Layout  string   `enum:"plain,kafka" default:"plain" help:"What the simulated sources are: plain, directories of files; or kafka, that of a broker, with leaders that change and replicas that fall behind."`
 	Table   []string `help:"A table to simulate besides those of the configuration and the policies; may be repeated." placeholder:"NAME"`
 	Fact    []string `help:"A sample of a fact, for one whose file is not here: NAME=FILE; may be repeated." placeholder:"NAME=FILE"`
 }
@@ -37,6 +38,9 @@ const ages = 100 * 366 * 24 * time.Hour
 
 // load reads the project.
 func (f *projectFlags) load(a *app) (*sim.Project, error) {
+	if f.Builtin && f.layout() == tier.LayoutKafka {
+		return sim.BuiltinKafka()
+	}
 	if f.Builtin {
 		return sim.Builtin()
 	}
@@ -68,6 +72,7 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 		return nil, err
 	}
 	p := &sim.Project{Config: worldOf(cfg, set), Promises: promises}
+	p.Config.Layout = f.layout()
 	if p.Config.Plugins, err = plugins(files); err != nil {
 		return nil, err
 	}
@@ -86,6 +91,8 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 	p.Digest = digestOf(p, set)
 	return p, p.Validate()
 }
+
+func (f *projectFlags) layout() tier.Layout { return tier.Layout(f.Layout) }
 
 // plugins loads the plugins of the configuration; nil where there are none. The set is for as long
 // as the command runs.
@@ -237,6 +244,9 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 func digestOf(p *sim.Project, set *rego.Set) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%s\n%v\n", set.Digest(), p.Logs)
+	if p.Config.Layout != tier.LayoutPlain {
+		_, _ = fmt.Fprintf(h, "%s\n", p.Config.Layout)
+	}
 	for _, id := range p.Logs {
 		t, _ := p.Config.Tables(id.Table)
 		_, _ = fmt.Fprintf(h, "%+v\n", t)

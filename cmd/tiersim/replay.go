@@ -58,6 +58,10 @@ func (c *replayCmd) Run(a *app) error {
 	if f.Outcome.Violation == nil {
 		a.printf("%s: every promise is kept, in %d steps and %d operations\n", c.File,
 			f.Outcome.Steps, f.Outcome.Operations)
+		if s := f.Scenario; s.Property != "" && s.Digest != p.Digest {
+			a.printf("it was written when %s broke, under another configuration, policies or data\n",
+				s.Property)
+		}
 		if c.HTML != "" {
 			row := report.Failure{Property: "every promise is kept", Steps: report.StepsOf(f.Scenario),
 				Trace: f.Outcome.Trace, Scenario: c.File}

@@ -10,6 +10,9 @@ import (
 // ErrCrashed is returned by everything that belongs to a file system that has crashed.
 var ErrCrashed = errors.New("crashed")
 
+// ErrFull is what a full disk reports (ENOSPC), for fault hooks.
+var ErrFull error = syscall.ENOSPC
+
 // errClosed is what a closed file returns.
 var errClosed = fs.ErrClosed
 

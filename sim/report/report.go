@@ -48,6 +48,8 @@ type Run struct {
 type Situation struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
+	// NotApplicable says why no history can meet it; "" where they must.
+	NotApplicable string `json:"not_applicable,omitempty"`
 }
 
 // Rule is one of the user's rules.
@@ -62,6 +64,7 @@ type Rule struct {
 // Failure is a history that broke a promise.
 type Failure struct {
 	Seed     uint64   `json:"seed"`
+	Rates    string   `json:"rates,omitempty"` // how likely the seed makes each kind of action
 	Property string   `json:"property"`
 	Segment  string   `json:"segment,omitempty"`
 	Text     string   `json:"text"`
@@ -78,8 +81,8 @@ type Failure struct {
 // FailureOf describes a failure that was shrunk from so many steps.
 func FailureOf(f *sim.Failure, before int) Failure {
 	v := f.Outcome.Violation
-	return Failure{Seed: f.Seed, Property: string(v.Property), Segment: v.Segment, Text: v.Text,
-		Steps: StepsOf(f.Scenario), Decided: f.Outcome.Decided(), Before: before,
+	return Failure{Seed: f.Seed, Rates: f.Rates, Property: string(v.Property), Segment: v.Segment,
+		Text: v.Text, Steps: StepsOf(f.Scenario), Decided: f.Outcome.Decided(), Before: before,
 		Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots}
 }
 
@@ -135,11 +138,32 @@ func (f *Failure) Screen(color bool) string {
 		fmt.Fprintf(&b, "\n  seed     %d, shrunk from %d steps to %d", f.Seed, f.Before, len(f.Steps))
 	}
 	b.WriteByte('\n')
+	if f.Rates != "" {
+		fmt.Fprintf(&b, "  rates    %s\n", f.Rates)
+	}
 	if f.Decided != "" {
 		fmt.Fprintf(&b, "  decided  %s\n", f.Decided)
 	}
 	fmt.Fprintf(&b, "  replay   %s\n", f.Replay)
 	return b.String()
+}
+
+// NotApplicable are the reasons for which histories cannot meet situations, with these, one a line.
+func (r *Run) NotApplicable() (lines []string) {
+	var whys []string
+	names := map[string][]string{}
+	for _, s := range r.Situations {
+		if why := s.NotApplicable; why != "" {
+			if names[why] == nil {
+				whys = append(whys, why)
+			}
+			names[why] = append(names[why], s.Name)
+		}
+	}
+	for _, why := range whys {
+		lines = append(lines, why+": "+strings.Join(names[why], "; "))
+	}
+	return lines
 }
 
 // JSON is the run as one object.
@@ -154,6 +178,7 @@ type junit struct {
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
 	Time     string      `xml:"time,attr"`
 	Cases    []junitCase `xml:"testcase"`
 }
@@ -162,6 +187,11 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Class   string        `xml:"classname,attr"`
 	Failure *junitFailure `xml:"failure,omitempty"`
+	Skipped *junitSkipped `xml:"skipped,omitempty"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
 }
 
 type junitFailure struct {
@@ -178,7 +208,12 @@ func (r *Run) JUnit() ([]byte, error) {
 		if failure != nil {
 			suite.Failures++
 		}
-		suite.Cases = append(suite.Cases, junitCase{name, class, failure})
+		suite.Cases = append(suite.Cases, junitCase{name, class, failure, nil})
+	}
+	skip := func(class, name, why string) {
+		suite.Tests++
+		suite.Skipped++
+		suite.Cases = append(suite.Cases, junitCase{name, class, nil, &junitSkipped{why}})
 	}
 	for i := range r.Failures {
 		f := &r.Failures[i]
@@ -188,15 +223,20 @@ func (r *Run) JUnit() ([]byte, error) {
 		add("property", fmt.Sprintf("%d histories keep every promise", r.Histories), nil)
 	}
 	for _, s := range r.Situations {
-		var failure *junitFailure
-		if s.Count == 0 {
-			failure = &junitFailure{Message: "VACUOUS: it was not met"}
+		switch {
+		case s.NotApplicable != "":
+			skip("situation", s.Name, s.NotApplicable)
+		case s.Count == 0 && len(r.Failures) > 0:
+			skip("situation", s.Name, "a failure ended the run before")
+		case s.Count == 0:
+			add("situation", s.Name, &junitFailure{Message: "VACUOUS: it was not met"})
+		default:
+			add("situation", s.Name, nil)
 		}
-		add("situation", s.Name, failure)
 	}
 	for _, rule := range r.Rules {
 		var failure *junitFailure
-		if rule.True == 0 || rule.False == 0 {
+		if untried := rule.True == 0 || rule.False == 0; untried && len(r.Failures) == 0 {
 			failure = &junitFailure{Message: fmt.Sprintf("VACUOUS: true %d times, false %d times",
 				rule.True, rule.False)}
 		}
@@ -249,6 +289,10 @@ func (r *Run) Matrix() string {
 	fmt.Fprintf(&b, "%d histories, seeds %d..%d\n\nsituation%smet\n", r.Histories, r.From, r.To,
 		strings.Repeat(" ", 63))
 	for _, s := range r.Situations {
+		if s.NotApplicable != "" {
+			fmt.Fprintf(&b, "  %-64s        -  %s\n", s.Name, s.NotApplicable)
+			continue
+		}
 		fmt.Fprintf(&b, "  %-64s %8d%s\n", s.Name, s.Count, missing(s.Count == 0))
 	}
 	if len(r.Rules) > 0 {

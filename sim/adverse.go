@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"github.com/tierd/tierd/runtime/vfs"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// diskErrors are the errors that a disk gives; nil is EIO.
+var diskErrors = []struct {
+	name string
+	err  error
+}{{"EIO", nil}, {"ENOSPC", vfs.ErrFull}}
+
+func (h *play) diskActs() []act {
+	arm := func() Fate {
+		fate := Fail
+		if choose.Yes(h.c, "after it took effect") {
+			fate = FailAfter
+		}
+		names := make([]string, len(diskErrors))
+		for i, e := range diskErrors {
+			names[i] = e.name
+		}
+		h.w.cause = diskErrors[choose.Later(h.c, "error", names, nil)].err
+		return fate
+	}
+	return []act{
+		{kindDisk, "will fail", 1, func() {
+			h.disk = choose.Number(h.c, "operations before", 1, 25)
+			h.fate = arm()
+		}},
+		{kindDisk, "will fail in the next effect of a kind", 2, func() { h.inEffect(arm()) }},
+		{kindDisk, "is full from now on", 1, func() { h.full = true }},
+		{kindDisk, "has room again", 1, func() { h.full = false }},
+	}
+}
+
+// growing reports whether the operation takes room on a disk.
+func growing(p Point) bool {
+	switch vfs.OpKind(p.Kind) {
+	case vfs.OpCreate, vfs.OpAppend, vfs.OpWrite, vfs.OpMkdir:
+		return p.Place == OnDisk
+	}
+	return p.Place == InLedger
+}
+
+// ledgerActs put the ledger back to an old state, as from a backup, and have another one made, as
+// tierd asks for then. An age that an owner changed by writing a segment again is another one to a
+// rebuilt ledger than to the lost one, and to the oracle: so the two do not meet in a history.
+func (h *play) ledgerActs() []act {
+	if h.broker != nil {
+		return nil
+	}
+	return []act{
+		{kindOperator, "backs the ledger up", 1, func() { h.putBack = h.w.Remember() }},
+		{kindStop, "and an old ledger is put back", 2, func() {
+			if h.putBack == nil || h.rewritten {
+				return
+			}
+			h.out.Crashes++
+			h.disk = 0
+			h.w.Kill()
+			h.putBack()
+			h.putBack, h.rebuilt = nil, true
+			h.line(LaneCrash, "the process is killed, and an old ledger put back")
+			h.startProcess()
+			h.met(OldLedger)
+		}},
+		{kindOperator, "rebuilds the ledger", 2, h.rebuilds},
+	}
+}
+
+// rebuilds has the ledger made anew, where it is an old one.
+func (h *play) rebuilds() {
+	if !h.o.old {
+		return
+	}
+	h.store, h.storm, h.lag, h.full = nil, false, false, false
+	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
+	must(h.w.Return()) // without its source a rebuild is refused
+	h.w.Kill()
+	if _, err := h.w.Rebuild(); err != nil {
+		h.o.violate(Recovered, "the ledger cannot be rebuilt: %v", err)
+		h.judge()
+	}
+	h.line(LaneLedger, "is rebuilt")
+	h.startProcess()
+}
+
+// rewrites reports whether owners may write segments again, and notes that they do.
+func (h *play) rewrites() bool {
+	h.rewritten = h.rewritten || !h.rebuilt
+	return !h.rebuilt
+}
