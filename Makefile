@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz histories sim fresh planted crash bench lint opa plugins \
+.PHONY: help build test race fuzz histories sim fresh exhaust planted crash bench lint opa plugins \
 	rewrite check check-rest demo interop
 
 help: ## list the targets
@@ -59,13 +59,20 @@ crash: ## kill the real command KILLS times (200) at random moments of its work
 
 SEEDS ?= 1..1000
 
-sim: ## try the simulated histories of SEEDS (1..1000) for 3 minutes
+sim: ## try the simulated histories of SEEDS (1..1000), of files and of a broker, for 3 minutes
 	@$(GO) build -o bin/ ./cmd/tiersim
-	bin/tiersim check --builtin --seeds $(SEEDS) --budget 3m --out bin
+	bin/tiersim check --builtin --seeds $(SEEDS) --budget 2m --out bin
+	bin/tiersim check --builtin --layout kafka --seeds $(SEEDS) --budget 1m --out bin
 
 fresh: ## try simulated histories that nobody has tried before, for a minute
 	@$(GO) build -o bin/ ./cmd/tiersim
-	bin/tiersim check --builtin --fresh --seeds 500 --budget 1m --out bin --allow-vacuous
+	bin/tiersim check --builtin --fresh --seeds 500 --budget 40s --out bin --allow-vacuous
+	bin/tiersim check --builtin --layout kafka --fresh --seeds 500 --budget 20s --out bin \
+		--allow-vacuous
+
+exhaust: ## try every simulated history within bounds
+	@$(GO) build -o bin/ ./cmd/tiersim
+	bin/tiersim exhaust --builtin --out bin --budget 2m
 
 FAULT ?=
 
@@ -143,5 +150,7 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) crash
 	$(MAKE) planted
 	$(MAKE) sim
+	$(MAKE) fresh
+	$(MAKE) exhaust
 	$(MAKE) demo
 	git diff --exit-code
