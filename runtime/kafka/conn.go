@@ -243,8 +243,9 @@ func (c *conn) answer(ctx context.Context, frame []byte) (*answer, error) {
 	req := kmsg.RequestForKey(h.key)
 	req.SetVersion(h.version)
 	body, err := skipClient(frame, req.IsFlexible())
-	if err == nil {
-		err = req.ReadFrom(body)
+	if err == nil && req.ReadFrom(body) != nil {
+		// The library says the same of every error, and speaks of responses.
+		err = errors.New("the request ends within a field, or claims more than it has")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s v%d: %w", kmsg.NameForKey(h.key), h.version, err)
