@@ -75,13 +75,12 @@ func all() []provider {
 
 // lookup finds a provider; as in thanos, case does not matter.
 func lookup(kind string) (provider, bool) {
-	i := slices.IndexFunc(all(), func(p provider) bool {
-		return strings.EqualFold(string(p.kind), kind)
-	})
-	if i < 0 {
-		return provider{}, false
+	for _, p := range all() {
+		if strings.EqualFold(string(p.kind), kind) {
+			return p, true
+		}
 	}
-	return all()[i], true
+	return provider{}, false
 }
 
 // Options are what a bucket needs and the configuration does not say.

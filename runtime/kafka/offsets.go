@@ -165,11 +165,11 @@ func (c *conn) newest(ctx context.Context, id tier.LogID, end tier.Offset) (at t
 		return at, ms, nil
 	}
 	// What halving met last is a record with that timestamp; ForTime gives the first one of them.
-	first, firstMS, ok, err := c.s.cfg.Logs.ForTime(ctx, id, ms)
+	firstAt, firstMS, ok, err := c.s.cfg.Logs.ForTime(ctx, id, ms)
 	if err != nil || !ok || firstMS != ms {
 		return at, ms, err
 	}
-	return first, firstMS, nil
+	return firstAt, firstMS, nil
 }
 
 // leaderEpochs says where epochs end, so that clients find out whether what they have read is

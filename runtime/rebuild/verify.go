@@ -12,11 +12,20 @@ import (
 
 // verify looks at the objects of every add, and marks those that do not count.
 func (r *run) verify(ctx context.Context, k *known) error {
-	all := [][]tier.Fact{k.union.Facts, k.union.Hidden}
-	k.bad = map[tier.AttemptID]error{}
+	var copies []*tier.Copy
 	seen := map[tier.AttemptID]bool{}
+	for _, facts := range [][]tier.Fact{k.union.Facts, k.union.Hidden} {
+		for i := range facts {
+			if c := facts[i].Add; c != nil && !seen[c.Attempt] {
+				seen[c.Attempt] = true
+				copies = append(copies, c)
+			}
+		}
+	}
+	k.bad = map[tier.AttemptID]error{}
 	var mu sync.Mutex // guards k.bad and what tell changes
-	look := func(ctx context.Context, c *tier.Copy) error {
+	return r.c.Each(ctx, len(copies), func(ctx context.Context, i int) error {
+		c := copies[i]
 		why, err := r.look(ctx, k.id, c)
 		mu.Lock()
 		defer mu.Unlock()
@@ -28,18 +37,6 @@ func (r *run) verify(ctx context.Context, k *known) error {
 			p.Bytes += c.Content.Bytes()
 		})
 		return err
-	}
-	var copies []*tier.Copy
-	for _, facts := range all {
-		for i := range facts {
-			if c := facts[i].Add; c != nil && !seen[c.Attempt] {
-				seen[c.Attempt] = true
-				copies = append(copies, c)
-			}
-		}
-	}
-	return r.c.Each(ctx, len(copies), func(ctx context.Context, i int) error {
-		return look(ctx, copies[i])
 	})
 }
 

@@ -107,7 +107,11 @@ func Make(logs []Source, o Options) (*Plan, error) {
 		}
 		p.Logs = append(p.Logs, done)
 		if l.Layout == tier.LayoutFluss {
-			marks = append(marks, bucketLine(l, r.Next))
+			line, err := bucketLine(l, r.Next)
+			if err != nil {
+				return nil, err
+			}
+			marks = append(marks, line)
 		}
 		if l.Layout != tier.LayoutKafka {
 			continue
@@ -157,9 +161,9 @@ func bucketOf(l Source) (tier.FlussBucket, tier.FlussIDs, error) {
 }
 
 // bucketLine is the line of a bucket in a tablet server's checkpoint.
-func bucketLine(l Source, o tier.Offset) string {
-	b, _, _ := bucketOf(l)
-	return fmt.Sprintf("%s %d %d", strings.ReplaceAll(l.Incarnation, "/", " "), b.Bucket, o)
+func bucketLine(l Source, o tier.Offset) (string, error) {
+	b, ids, err := bucketOf(l)
+	return fmt.Sprintf("%s %d %d", strings.ReplaceAll(ids.Incarnation(), "/", " "), b.Bucket, o), err
 }
 
 // piece is a range of offsets with the copy that it is restored from.

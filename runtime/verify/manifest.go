@@ -46,14 +46,20 @@ func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
 		out = append(out, x)
 	}
 	more, err := blocks(ctx, s, l)
-	out = append(out, more...)
+	if out = append(out, more...); err != nil {
+		return out, err
+	}
 	for i := range l.Facts {
-		if f := &l.Facts[i]; err == nil && f.Add == nil && !slices.Contains(l.Unpublished, f.Position) {
-			more, err = entry(ctx, s, l.ID, f)
-			out = append(out, more...)
+		f := &l.Facts[i]
+		if f.Add != nil || slices.Contains(l.Unpublished, f.Position) {
+			continue
+		}
+		more, err := entry(ctx, s, l.ID, f)
+		if out = append(out, more...); err != nil {
+			return out, err
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // Entry looks at the entry of a copy: a deletion asks for it by its name, whichever checkpoint
