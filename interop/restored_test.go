@@ -1,14 +1,15 @@
 package interop_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
-// TestRestored: what is archived is restored into a directory that a new broker is started on, and
-// the broker serves every record of it.
+// TestRestored: what is archived is restored, with the checkpoints that a broker keeps, and takes
+// the place of the only log of a broker, which serves every record of it.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t, 1)
@@ -26,23 +27,17 @@ func TestRestored(t *testing.T) {
 		return nil
 	})
 	k.nodes[0].process.stop()
-	// A new broker of the same topic id: its own metadata are kept, its log is replaced.
+	// The broker keeps its cluster's metadata, and with them the topic's id.
 	n := k.nodes[0]
-	if err := os.RemoveAll(filepath.Join(n.data(), "orders-0")); err != nil {
+	err := errors.Join(os.RemoveAll(filepath.Join(n.data(), "orders-0")),
+		os.Remove(filepath.Join(n.data(), ".kafka_cleanshutdown")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "restored")
 	r.must("restore", "orders", "--to", to)
-	if _, stderr, code := output(t, n.dir, nil, "cp", "-a", filepath.Join(to, "orders-0"),
-		filepath.Join(n.data(), "orders-0")); code != 0 {
+	if _, stderr, code := output(t, n.dir, nil, "cp", "-a", to+"/.", n.data()); code != 0 {
 		t.Fatal(stderr)
-	}
-	for _, name := range []string{"recovery-point-offset-checkpoint", "log-start-offset-checkpoint",
-		"replication-offset-checkpoint", ".kafka_cleanshutdown"} {
-		err := os.Remove(filepath.Join(n.data(), name))
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
 	}
 	n.start()
 	n.process.listens(n.client)
