@@ -117,11 +117,11 @@ func (s *segmentRecord) wrote(c read.Chunk) bool {
 // readable (S11): when nothing fails any more the whole log can be read, but for what the store
 // lost.
 func (o *Oracle) readable(l *logRecord) {
-	start, end, ok := o.w.reader().Bounds(l.id)
+	x, ok := o.w.reader().Log(l.id)
 	if !ok || o.lostSome(l.id) {
 		return
 	}
-	for at := start; at < end; {
+	for at := x.Start; at < x.End; {
 		c, err, ended := o.w.Read(l.id, at)
 		if err != nil || ended != nil {
 			o.misread(l.id, at, fmt.Sprintf("gets an error, and nothing fails any more: %v",
@@ -143,12 +143,12 @@ func (o *Oracle) misread(id tier.LogID, from tier.Offset, why string) {
 func (h *play) readerActs() []act {
 	return []act{{kindReader, "reads a log", 1, func() {
 		id := h.log()
-		start, end, ok := h.w.reader().Bounds(id)
-		if !ok || start >= end {
+		x, ok := h.w.reader().Log(id)
+		if !ok || x.Start >= x.End {
 			return
 		}
 		tenth := choose.Number(h.c, "tenths of the log before", 0, 9)
-		at := start + (end-start)*tier.Offset(tenth)/10
+		at := x.Start + (x.End-x.Start)*tier.Offset(tenth)/10
 		c, err, ended := h.w.Read(id, at)
 		h.mix("read", fmt.Sprint(c.Base, c.Next, len(c.Batches), err != nil))
 		if err != nil {

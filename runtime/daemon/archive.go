@@ -26,14 +26,13 @@ const recordsMax = 100_000
 func (d *Daemon) Readable(context.Context) (*api.ReadableLogs, error) {
 	out := &api.ReadableLogs{}
 	for _, id := range d.reader.Logs() {
-		start, end, ok := d.reader.Bounds(id)
+		l, ok := d.reader.Log(id)
 		if !ok {
 			continue
 		}
-		x := api.ReadableLog{Log: id.String(), Start: start, End: end}
-		x.Layout, _ = d.reader.Layout(id)
-		if incarnation, _ := d.reader.Incarnation(id); incarnation != "" {
-			x.Incarnation = &incarnation
+		x := api.ReadableLog{Log: id.String(), Layout: l.Layout, Start: l.Start, End: l.End}
+		if l.Incarnation != "" {
+			x.Incarnation = &l.Incarnation
 		}
 		out.Logs = append(out.Logs, x)
 	}
@@ -51,29 +50,27 @@ func (d *Daemon) Read(ctx context.Context, id tier.LogID, from api.Place, maxByt
 	if err != nil {
 		return nil, readError(err)
 	}
-	p := &api.Piece{Bytes: c.Batches, Base: c.Base, Next: c.Next}
-	p.Start, p.End, _ = d.reader.Bounds(id)
-	return p, nil
+	l, _ := d.reader.Log(id)
+	return &api.Piece{Bytes: c.Batches, Base: c.Base, Next: c.Next, Start: l.Start, End: l.End}, nil
 }
 
 // offsetOf is the offset of a place. Behind the last record it is the end.
 func (d *Daemon) offsetOf(ctx context.Context, id tier.LogID, from api.Place) (tier.Offset, error) {
-	start, end, ok := d.reader.Bounds(id)
+	l, ok := d.reader.Log(id)
 	switch {
 	case !ok:
 		return 0, fmt.Errorf("log %s: %w", id, read.ErrUnknownLog)
 	case from.Offset != nil:
 		return *from.Offset, nil
 	case from.Timestamp == nil:
-		return start, nil
-	}
-	if layout, _ := d.reader.Layout(id); layout == tier.LayoutPlain {
+		return l.Start, nil
+	case l.Layout == tier.LayoutPlain:
 		return 0, api.Errorf(api.CodeInvalid, "log %s: a %s log has no timestamps that tierd knows",
-			id, layout)
+			id, l.Layout)
 	}
 	o, _, found, err := d.reader.ForTime(ctx, id, *from.Timestamp)
 	if !found {
-		o = end
+		o = l.End
 	}
 	return o, err
 }
@@ -81,9 +78,10 @@ func (d *Daemon) offsetOf(ctx context.Context, id tier.LogID, from api.Place) (t
 // Records implements api.Archive.
 func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, maxBytes int64) (
 	*api.Records, error) {
-	if layout, ok := d.reader.Layout(id); ok && layout != tier.LayoutKafka {
+	l, ok := d.reader.Log(id)
+	if ok && l.Layout != tier.LayoutKafka {
 		return nil, api.Errorf(api.CodeInvalid, "log %s: a %s log has no records that tierd knows; "+
-			"read it raw", id, layout)
+			"read it raw", id, l.Layout)
 	}
 	o, err := d.offsetOf(ctx, id, from)
 	if err != nil {
@@ -93,8 +91,8 @@ func (d *Daemon) Records(ctx context.Context, id tier.LogID, from api.Place, max
 	if err != nil {
 		return nil, readError(err)
 	}
-	out := &api.Records{Log: id.String(), Next: c.Next}
-	out.Start, out.End, _ = d.reader.Bounds(id)
+	l, _ = d.reader.Log(id) // as it is now: it may have grown
+	out := &api.Records{Log: id.String(), Next: c.Next, Start: l.Start, End: l.End}
 	decoded := int64(0)
 	err = d.reader.Records(ctx, c.Batches, func(r *read.Record) error {
 		if r.Offset < o {

@@ -20,12 +20,8 @@ var _ kafka.Logs = kafkaLogs{}
 func (l kafkaLogs) List() []kafka.Log {
 	var out []kafka.Log
 	for _, id := range l.r.Logs() {
-		if layout, ok := l.r.Layout(id); !ok || layout != tier.LayoutKafka {
-			continue
-		}
-		topicID, ok := l.r.Incarnation(id)
-		if ok {
-			out = append(out, kafka.Log{ID: id, TopicID: topicID})
+		if x, ok := l.r.Log(id); ok && x.Layout == tier.LayoutKafka {
+			out = append(out, kafka.Log{ID: id, TopicID: x.Incarnation})
 		}
 	}
 	return out
@@ -33,11 +29,8 @@ func (l kafkaLogs) List() []kafka.Log {
 
 // Bounds implements kafka.Logs.
 func (l kafkaLogs) Bounds(id tier.LogID) (tier.Range, bool) {
-	if layout, ok := l.r.Layout(id); !ok || layout != tier.LayoutKafka {
-		return tier.Range{}, false
-	}
-	start, end, ok := l.r.Bounds(id)
-	return tier.Range{Base: start, Next: end}, ok
+	x, ok := l.r.Log(id)
+	return tier.Range{Base: x.Start, Next: x.End}, ok && x.Layout == tier.LayoutKafka
 }
 
 // Stable implements kafka.Logs.

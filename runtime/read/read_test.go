@@ -42,15 +42,15 @@ func TestEveryFixtureIsReadBack(t *testing.T) {
 // source's start that no copy has, are not to be served.
 func compareLog(t *testing.T, w *world, p *partition, raw []byte, tiers string) {
 	t.Helper()
-	start, end, ok := w.reader.Bounds(p.id())
-	if !ok || end != p.HighWatermark || start > p.LogStart {
-		t.Errorf("%s %s: bounds [%d, %d) %v, want [%d, %d)", p.Dir, tiers, start, end, ok, p.LogStart,
+	l, ok := w.reader.Log(p.id())
+	if !ok || l.End != p.HighWatermark || l.Start > p.LogStart {
+		t.Errorf("%s %s: bounds [%d, %d) %v, want [%d, %d)", p.Dir, tiers, l.Start, l.End, ok, p.LogStart,
 			p.HighWatermark)
 		return
 	}
 	var first []byte
 	for _, maxBytes := range []int64{5000, 1 << 20} {
-		got := w.readAll(p.id(), start, maxBytes)
+		got := w.readAll(p.id(), l.Start, maxBytes)
 		if first == nil {
 			first = got
 		}
@@ -61,7 +61,7 @@ func compareLog(t *testing.T, w *world, p *partition, raw []byte, tiers string) 
 	if p.LogStart == p.LogEnd {
 		raw = nil // DeleteRecords took everything, and left the segment where it was
 	}
-	if i := bytes.Index(raw, first); i < 0 || p.LogEnd == end && i+len(first) != len(raw) {
+	if i := bytes.Index(raw, first); i < 0 || p.LogEnd == l.End && i+len(first) != len(raw) {
 		t.Errorf("%s %s: %d bytes are not the end of the files' %d", p.Dir, tiers, len(first), len(raw))
 	}
 	if p.LogEnd != p.HighWatermark {
@@ -155,9 +155,9 @@ func compareTimes(t *testing.T, w *world, p *partition) {
 		if x.Offset < 0 || x.Offset >= p.HighWatermark {
 			continue
 		}
-		start, _, _ := w.reader.Bounds(p.id())
+		l, _ := w.reader.Log(p.id())
 		o, at, ok, err := w.reader.ForTime(t.Context(), p.id(), x.AtOrAfter)
-		if start < p.LogStart && o < p.LogStart {
+		if l.Start < p.LogStart && o < p.LogStart {
 			continue // the archive begins sooner than the broker's log
 		}
 		if err != nil || !ok || o != x.Offset || at != x.Timestamp {
@@ -193,10 +193,10 @@ func compareEpochs(t *testing.T, w *world, p *partition, tiers string) {
 		return e.Start >= p.LogEnd
 	})
 	want := []tier.EpochStart{}
-	start, _, _ := w.reader.Bounds(p.id())
+	l, _ := w.reader.Log(p.id())
 	for _, e := range p.LeaderEpochs {
 		if e.Start < p.LogEnd && p.LogStart < p.LogEnd {
-			want = append(want, tier.EpochStart{Epoch: e.Epoch, Start: max(e.Start, start)})
+			want = append(want, tier.EpochStart{Epoch: e.Epoch, Start: max(e.Start, l.Start)})
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -250,8 +250,8 @@ func TestWithoutAbortsNothingIsOpened(t *testing.T) {
 
 func compareAborted(t *testing.T, w *world, p *partition, tiers string) {
 	t.Helper()
-	start, end, _ := w.reader.Bounds(p.id())
-	got, err := w.reader.Aborted(t.Context(), p.id(), start, end)
+	l, _ := w.reader.Log(p.id())
+	got, err := w.reader.Aborted(t.Context(), p.id(), l.Start, l.End)
 	w.must(err)
 	var want []AbortedTxn
 	for _, a := range p.Aborted {
@@ -260,7 +260,7 @@ func compareAborted(t *testing.T, w *world, p *partition, tiers string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s %s: aborted: %s", p.Dir, tiers, diff)
 	}
-	for o := start; o < end; o += 37 { // each that touches the range, whichever segment has it
+	for o := l.Start; o < l.End; o += 37 { // each that touches the range, whichever segment has it
 		got, err := w.reader.Aborted(t.Context(), p.id(), o, o+5)
 		w.must(err)
 		for _, a := range want {

@@ -119,24 +119,19 @@ func (r *Reader) Logs() []tier.LogID {
 	return slices.Compact(ids)
 }
 
-// Bounds returns the readable range of the log: start is the first offset that it has, end one past
-// the last that may be read (Kafka: the high watermark). ok is false for an unknown log.
-func (r *Reader) Bounds(id tier.LogID) (start, end tier.Offset, ok bool) {
-	v, err := r.view(id)
-	return v.start, v.end, err == nil
+// Log is what can be read of a log at one moment.
+type Log struct {
+	Layout      tier.Layout
+	Incarnation string // of the log's generation (Kafka: the topic's id); "" where it has none
+	// Start is the first offset that it has, End one past the last that may be read (Kafka: the high
+	// watermark).
+	Start, End tier.Offset
 }
 
-// Incarnation returns the identity of the log's generation (Kafka: the topic's id); "" where it has
-// none. ok is false for an unknown log.
-func (r *Reader) Incarnation(id tier.LogID) (incarnation string, ok bool) {
+// Log returns what can be read of the log now; false for an unknown one. It does no IO.
+func (r *Reader) Log(id tier.LogID) (Log, bool) {
 	v, err := r.view(id)
-	return v.incarnation, err == nil
-}
-
-// Layout returns how the log's source keeps it. ok is false for an unknown log.
-func (r *Reader) Layout(id tier.LogID) (layout tier.Layout, ok bool) {
-	v, err := r.view(id)
-	return v.layout, err == nil
+	return Log{v.layout, v.incarnation, v.start, v.end}, err == nil
 }
 
 // view is a log as it is now.
