@@ -212,7 +212,7 @@ func (r *Reader) Epochs(id tier.LogID) ([]tier.EpochStart, error) {
 	if err != nil || v.layout != tier.LayoutKafka {
 		return nil, err
 	}
-	spans, err := r.remote(&v, true)
+	spans, err := r.remote(&v, false)
 	if err != nil {
 		return nil, err
 	}
