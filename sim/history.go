@@ -87,12 +87,6 @@ const (
 	LaneOracle Lane = "oracle"
 )
 
-// Lanes are all lanes.
-func Lanes() []Lane {
-	return []Lane{LaneStep, LaneEffect, LaneClock, LaneDisk, LaneStore, LaneLedger, LaneCopied,
-		LanePolicy, LaneCrash, LaneOracle}
-}
-
 // Options are how a history is run.
 type Options struct {
 	Trace  bool    // keep the lines
