@@ -47,9 +47,7 @@ func (c *CopiedFile) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	if got := tier.SHA256(c.sum.Sum(nil)); got != c.SHA256 {
-		c.f.r.c.Cache.forget(c.f.object)
-		err := c.f.named(fmt.Errorf("object of attempt %s: sha256 %s, want %s: %w", c.f.copy.Attempt,
-			got, c.SHA256, tier.ErrDamaged))
+		err := c.f.altered(got, c.SHA256)
 		c.f.suspect(err)
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -331,6 +332,12 @@ func (f *segfile) readPlain(v *view, p place, from tier.Offset, maxBytes int64) 
 		}
 		return Chunk{}, f.named(err)
 	}
+	if n == f.size && !p.local {
+		want := f.copy.Content.Files[0].SHA256
+		if got := tier.SHA256(sha256.Sum256(chunk.Batches)); got != want {
+			return Chunk{}, f.altered(got, want)
+		}
+	}
 	if counted {
 		_, sequential := f.r.hints.get(f.id, from)
 		f.r.hints.set(f.id, chunk.Next, off+n)
@@ -339,6 +346,13 @@ func (f *segfile) readPlain(v *view, p place, from tier.Offset, maxBytes int64) 
 		}
 	}
 	return chunk, nil
+}
+
+// altered says that an object is not what was copied, and forgets what was kept of it.
+func (f *segfile) altered(got, want tier.SHA256) error {
+	f.r.c.Cache.forget(f.object)
+	return f.named(fmt.Errorf("object of attempt %s: sha256 %s, want %s: %w", f.copy.Attempt, got,
+		want, tier.ErrDamaged))
 }
 
 // hints remembers where in a file a reader stopped, so that it need not be looked up again.

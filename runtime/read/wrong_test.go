@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -232,6 +233,32 @@ func TestALocalTimeIndexIsAHint(t *testing.T) {
 			if got, _, found, err := w.reader.ForTime(t.Context(), orders, ms); err != nil || got != o {
 				t.Errorf("%s: at %d: %d %v %v, want %d", what, ms, got, found, err, o)
 			}
+		}
+	}
+}
+
+// TestAWholePlainSegmentIsCompared, of whatever size: it has no checksums of its own.
+func TestAWholePlainSegmentIsCompared(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{100, wholeBytesMax + 1} {
+		w, id, content := plainLog(t, logdir.NextFollowing, size, 10)
+		w.archive(id)
+		w.dropPlain(1)
+		w.scan()
+		if c, err := w.reader.Read(t.Context(), id, 0, 1); err != nil ||
+			!bytes.Equal(c.Batches, content[:size]) {
+			t.Errorf("%d bytes of %d: %v", len(c.Batches), size, err)
+		}
+		for _, key := range w.mem.Keys() {
+			if data, ok := w.mem.Object(key); ok && strings.HasSuffix(key, ".log") {
+				data[size/2] ^= 1
+				w.mem.Put(key, data)
+			}
+		}
+		w.useCache(nil)
+		if _, err := w.reader.Read(t.Context(), id, 0, 1); !errors.Is(err, tier.ErrDamaged) ||
+			len(w.suspects) == 0 {
+			t.Errorf("%d bytes that were altered: %v, suspects %v; want damaged", size, err, w.suspects)
 		}
 	}
 }
