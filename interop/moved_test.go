@@ -31,18 +31,7 @@ func TestMovedPartition(t *testing.T) {
 	r.configure("sources:\n" + source("from", from) + source("to", to) + "bucket: " +
 		s.bucket("", credentials{}) + "\nhttp: {listen: off}\ninterval: 500ms\n" + shortTTL)
 	d := r.daemon()
-	dropped := func(beyond int64) (start int64) {
-		t.Helper()
-		eventually(t, fmt.Sprintf("the broker drops what is beyond %d", beyond), func() (err error) {
-			if start, _, err = k.bounds("orders", 0); err == nil && start <= beyond {
-				l, _ := r.log("orders/0")
-				err = fmt.Errorf("the log begins at %d: %+v", start, l)
-			}
-			return errors.Join(err, d.ended())
-		})
-		return start
-	}
-	at := dropped(100)
+	at := k.progress("the broker drops something", 100)
 	move := kadm.AlterReplicaLogDirsReq{}
 	move.Add(to, kadm.TopicsSet{"orders": {0: {}}})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -63,7 +52,7 @@ func TestMovedPartition(t *testing.T) {
 		}
 		return err
 	})
-	dropped(at + 100)
+	k.progress("the broker goes on dropping", at+100)
 	stop()
 	eventually(t, "the files go there", func() error {
 		names, err := filepath.Glob(filepath.Join(to, "orders-0", "*.log"))

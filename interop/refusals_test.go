@@ -131,13 +131,7 @@ func TestRecreated(t *testing.T) {
 	s := filesystem(t)
 	r := beside(t, s, k, k.nodes[0], shortTTL)
 	d := r.daemon()
-	eventually(t, "the broker drops something", func() error {
-		start, _, err := k.bounds("orders", 0)
-		if err == nil && start < 100 {
-			err = fmt.Errorf("the log begins at %d", start)
-		}
-		return err
-	})
+	k.progress("the broker drops something", 100)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := k.admin().DeleteTopics(ctx, "orders"); err != nil {
@@ -187,19 +181,9 @@ func TestFollower(t *testing.T) {
 		r = beside(t, s, k, follower, shortTTL)
 		d = r.daemon()
 	}
-	eventually(t, "what leads now drops something", func() error {
-		start, _, err := k.bounds("orders", 0)
-		if err == nil && start < 100 {
-			err = fmt.Errorf("the log begins at %d", start)
-		}
-		return err
-	})
+	start := k.progress("what leads now drops something", 100)
 	leader.start()
 	leader.process.listens(leader.client)
-	start, _, err := k.bounds("orders", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	eventually(t, "the files go beside the old leader too", func() error {
 		if names := leader.logs("orders-0"); len(names) == 0 ||
 			names[0] < fmt.Sprintf("%020d.log", start) {
