@@ -214,7 +214,10 @@ func (u *undecided) add(b *kbatch.Batch) {
 func (f *segfile) snapshot() (open map[int64]tier.Offset, found bool, err error) {
 	var data []byte
 	if f.file != nil {
-		if data, err = f.readSibling(extSnapshot); err != nil || data == nil {
+		if data, err = f.readSibling(extSnapshot); useless(err) {
+			return nil, false, nil
+		}
+		if err != nil || data == nil {
 			return nil, false, err
 		}
 	} else {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"sort"
 
@@ -250,5 +251,13 @@ func (f *segfile) readSibling(ext string) (data []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return io.ReadAll(io.NewSectionReader(file, 0, wholeBytesMax))
+	stat, err := file.Stat()
+	if err == nil && stat.Size > wholeBytesMax {
+		err = f.named(fmt.Errorf("its %s has %d bytes, more than %d: %w", ext, stat.Size, wholeBytesMax,
+			ErrIndivisible))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(file, 0, stat.Size))
 }

@@ -262,3 +262,16 @@ func TestAWholePlainSegmentIsCompared(t *testing.T) {
 		}
 	}
 }
+
+// TestALongTxnIndexIsNotCutOff: what is beyond would make aborted records committed ones.
+func TestALongTxnIndexIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	g := newGrown(t)
+	g.write(log0, "10", records(0, 9))
+	g.must(os.WriteFile(filepath.Join(g.dir, "00000000000000000000.txnindex"), nil, 0o600))
+	g.must(os.Truncate(filepath.Join(g.dir, "00000000000000000000.txnindex"), wholeBytesMax+1))
+	g.scan()
+	if list, err := g.reader.Aborted(t.Context(), g.id, 0, 10); !errors.Is(err, ErrIndivisible) {
+		t.Errorf("%d transactions, %v", len(list), err)
+	}
+}
