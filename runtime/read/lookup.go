@@ -1,12 +1,10 @@
 package read
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"sort"
-	"strings"
 	"sync"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
@@ -146,43 +144,6 @@ func (f *segfile) near(o tier.Offset) (int64, error) {
 	return pos, nil
 }
 
-// useless reports whether an index cannot be had as it was copied: then the log has to do.
-func useless(err error) bool {
-	return errors.Is(err, tier.ErrDamaged) || errors.Is(err, tier.ErrVanished) ||
-		errors.Is(err, ErrIndivisible)
-}
-
-// suspect tells that an object of the copy is not what it should be.
-func (f *segfile) suspect(err error) {
-	if f.r.c.Suspect != nil && !errors.Is(err, ErrIndivisible) {
-		f.r.c.Suspect(f.log, f.copy.Position, err)
-	}
-}
-
-// sibling opens another file of a local segment; nil if it is not there.
-func (f *segfile) sibling(ext string) (File, error) {
-	file, err := f.r.c.Local.Open(f.ctx, f.log, strings.TrimSuffix(f.name, extLog)+ext)
-	if errors.Is(err, tier.ErrVanished) {
-		return nil, nil
-	}
-	return file, err
-}
-
-// bytesAt reads from bytes.
-type bytesAt []byte
-
-// ReadAt implements io.ReaderAt.
-func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
-	if off >= int64(len(b)) {
-		return 0, io.EOF
-	}
-	n := copy(p, b[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
 // searchIndex finds the position of the last entry at or below the offset; 0 if there is none. An
 // index that is being written is preallocated: entries, then zeros.
 func searchIndex(at io.ReaderAt, size int64, base, o tier.Offset) int64 {
@@ -260,47 +221,5 @@ func (s *sparse) add(next tier.Offset, pos int64) {
 	if n := len(s.entries); n == 0 && pos >= sparseStep ||
 		n > 0 && pos >= s.entries[n-1].pos+sparseStep {
 		s.entries = append(s.entries, sparseEntry{next, pos})
-	}
-}
-
-// aheadQueue bounds how many requests to read ahead wait; more are dropped.
-const aheadQueue = 64
-
-// ahead is a request to read chunks of an object before somebody asks for them.
-type ahead struct {
-	object      object
-	first, last int64 // chunks
-}
-
-// readAhead asks for the chunks behind the byte pos, of a remote file.
-func (f *segfile) readAhead(pos int64) {
-	if f.file != nil || f.r.c.Ahead <= 0 || pos >= f.size {
-		return
-	}
-	first := pos/f.object.chunk + 1
-	last := min(first+int64(f.r.c.Ahead), f.object.chunks()) - 1
-	if first > last {
-		return
-	}
-	select {
-	case f.r.ahead <- ahead{f.object, first, last}:
-	default: // whoever asks for it reads it
-	}
-}
-
-// Run reads ahead until ctx ends. Several may run.
-func (r *Reader) Run(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case a := <-r.ahead:
-			for n := a.first; n <= a.last && ctx.Err() == nil; n++ {
-				// What cannot be read now is read, and told, when it is asked for.
-				if _, err := r.c.Cache.get(ctx, a.object, n, n); err != nil {
-					break
-				}
-			}
-		}
 	}
 }

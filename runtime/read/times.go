@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"sort"
 
@@ -175,89 +174,4 @@ func (f *segfile) nearTime(timestamp int64) (found timeEntry, ok bool) {
 		return false
 	})
 	return found, ok
-}
-
-// companion opens another file of the segment: an index that helps, or nothing.
-func (f *segfile) companion(ext string) (at io.ReaderAt, size int64, done func()) {
-	if f.file == nil {
-		d, ok := f.digest(ext)
-		if !ok {
-			return nil, 0, nil
-		}
-		data, err := f.r.c.Cache.whole(f.ctx, f.object.key, d)
-		if err != nil {
-			if useless(err) {
-				f.suspect(err)
-			}
-			return nil, 0, nil
-		}
-		return bytesAt(data), int64(len(data)), func() {}
-	}
-	file, err := f.sibling(ext)
-	if err != nil || file == nil {
-		return nil, 0, nil
-	}
-	stat, err := file.Stat()
-	if err != nil {
-		_ = file.Close() // only read
-		return nil, 0, nil
-	}
-	return file, stat.Size, func() { _ = file.Close() }
-}
-
-// Epochs returns the leader epochs of the log's batches, ascending by offset, from the log start
-// on: each with the first offset that it wrote. Behind the last one that tierd knows from batches
-// come those that the source itself keeps on record. Empty where batches carry no epoch.
-func (r *Reader) Epochs(id tier.LogID) ([]tier.EpochStart, error) {
-	v, err := r.view(id)
-	if err != nil || v.layout != tier.LayoutKafka {
-		return nil, err
-	}
-	spans, err := r.remote(&v, false)
-	if err != nil {
-		return nil, err
-	}
-	var out []tier.EpochStart
-	add := func(epoch tier.LeaderEpoch, start tier.Offset) {
-		if n := len(out); epoch != tier.NoLeaderEpoch && (n == 0 || out[n-1].Epoch < epoch) {
-			out = append(out, tier.EpochStart{Epoch: epoch, Start: max(start, v.start)})
-		}
-	}
-	copied := tier.Offset(0)
-	for _, s := range spans {
-		for i, e := range s.copy.lineage {
-			ends := i+1 < len(s.copy.lineage) && s.copy.lineage[i+1].Start <= max(s.Base, v.start)
-			if e.Start < s.Next && !ends {
-				add(e.Epoch, e.Start)
-			}
-		}
-		copied = s.Next
-	}
-	if !v.local.Usable {
-		return out, nil
-	}
-	for _, e := range v.local.Lineage {
-		if e.Start >= copied || len(out) == 0 {
-			add(e.Epoch, e.Start)
-		}
-	}
-	return out, nil
-}
-
-// readSibling reads another file of a local segment whole; nil if it is not there.
-func (f *segfile) readSibling(ext string) (data []byte, err error) {
-	file, err := f.sibling(ext)
-	if err != nil || file == nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	stat, err := file.Stat()
-	if err == nil && stat.Size > wholeBytesMax {
-		err = f.named(fmt.Errorf("its %s has %d bytes, more than %d: %w", ext, stat.Size, wholeBytesMax,
-			ErrIndivisible))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(file, 0, stat.Size))
 }
