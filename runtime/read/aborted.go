@@ -117,19 +117,11 @@ func (r *Reader) abortedIn(ctx context.Context, v *view, p place) (out []Aborted
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	var data []byte
-	if f.file == nil {
-		d, ok := f.digest(extTxnIndex)
-		if !ok {
-			return nil, nil
-		}
-		if data, err = f.r.c.Cache.whole(ctx, f.object.key, d); err != nil {
-			f.suspect(err)
-			return nil, err
-		}
-	} else if data, err = f.readSibling(extTxnIndex); err != nil {
+	data, err := f.content(extTxnIndex)
+	if err != nil {
 		return nil, err
-	} else if data == nil {
+	}
+	if data == nil && p.local {
 		// There was none, or all of the segment is going just now.
 		again, err := r.c.Local.Open(ctx, v.id, f.name)
 		if err != nil {

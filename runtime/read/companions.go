@@ -9,32 +9,40 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// companion opens another file of the segment: an index that helps, or nothing.
-func (f *segfile) companion(ext string) (at io.ReaderAt, size int64, done func()) {
+// companion opens another file of the segment, an index; nil if there is none that helps.
+func (f *segfile) companion(ext string) (at io.ReaderAt, size int64, done func() error, err error) {
 	if f.file == nil {
-		d, ok := f.digest(ext)
-		if !ok {
-			return nil, 0, nil
+		data, err := f.content(ext)
+		if useless(err) || err == nil && data == nil {
+			return nil, 0, nil, nil // the log has to do
 		}
-		data, err := f.r.c.Cache.whole(f.ctx, f.object.key, d)
-		if err != nil {
-			if useless(err) {
-				f.suspect(err)
-			}
-			return nil, 0, nil
-		}
-		return bytesAt(data), int64(len(data)), func() {}
+		return bytesAt(data), int64(len(data)), func() error { return nil }, err
 	}
 	file, err := f.sibling(ext)
 	if err != nil || file == nil {
-		return nil, 0, nil
+		return nil, 0, nil, err
 	}
 	stat, err := file.Stat()
 	if err != nil {
-		_ = file.Close() // only read
-		return nil, 0, nil
+		return nil, 0, nil, errors.Join(err, file.Close())
 	}
-	return file, stat.Size, func() { _ = file.Close() }
+	return file, stat.Size, file.Close, nil
+}
+
+// content reads another file of the segment whole; nil if there is none.
+func (f *segfile) content(ext string) ([]byte, error) {
+	if f.file != nil {
+		return f.readSibling(ext)
+	}
+	d, ok := f.digest(ext)
+	if !ok {
+		return nil, nil // it did not fit its log when that was copied, or never was
+	}
+	data, err := f.r.c.Cache.whole(f.ctx, f.object.key, d)
+	if useless(err) {
+		f.suspect(err)
+	}
+	return data, err
 }
 
 // sibling opens another file of a local segment; nil if it is not there.
@@ -64,7 +72,7 @@ func (f *segfile) readSibling(ext string) (data []byte, err error) {
 	return io.ReadAll(io.NewSectionReader(file, 0, stat.Size))
 }
 
-// useless reports whether an index cannot be had as it was copied: then the log has to do.
+// useless reports whether a file cannot be had as it was copied, however often it is asked for.
 func useless(err error) bool {
 	return errors.Is(err, tier.ErrDamaged) || errors.Is(err, tier.ErrVanished) ||
 		errors.Is(err, ErrIndivisible)

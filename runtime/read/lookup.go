@@ -2,7 +2,6 @@ package read
 
 import (
 	"encoding/binary"
-	"errors"
 	"io"
 	"sort"
 	"sync"
@@ -111,32 +110,16 @@ func (f *segfile) walkAll(o tier.Offset) (kbatch.Batch, error) {
 // near looks an offset up in the segment's index: the byte where a batch begins, before which all
 // batches lie below the offset; 0 where the index does not help.
 func (f *segfile) near(o tier.Offset) (int64, error) {
-	if f.file == nil {
-		d, ok := f.digest(extIndex)
-		if !ok {
-			return 0, nil // it did not fit its log when that was copied
-		}
-		data, err := f.r.c.Cache.whole(f.ctx, f.object.key, d)
-		if useless(err) {
-			f.suspect(err)
-			return 0, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		return searchIndex(bytesAt(data), int64(len(data)), f.base, o), nil
-	}
-	index, err := f.sibling(extIndex)
+	index, size, done, err := f.companion(extIndex)
 	if err != nil || index == nil {
 		return 0, err
 	}
-	stat, err := index.Stat()
-	pos := int64(0)
-	if err == nil {
-		pos = searchIndex(index, stat.Size, f.base, o)
-	}
-	if err = errors.Join(err, index.Close()); err != nil {
+	pos := searchIndex(index, size, f.base, o)
+	if err := done(); err != nil {
 		return 0, err
+	}
+	if f.file == nil {
+		return pos, nil // it was compared with its log
 	}
 	if b, err := f.next(pos); err != nil || b.Base < f.base || b.Base > o {
 		return 0, nil

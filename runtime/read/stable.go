@@ -212,24 +212,12 @@ func (u *undecided) add(b *kbatch.Batch) {
 // coordinator epoch i32, first offset of the current transaction i64 or -1 (source: Apache Kafka,
 // ProducerStateManager).
 func (f *segfile) snapshot() (open map[int64]tier.Offset, found bool, err error) {
-	var data []byte
-	if f.file != nil {
-		if data, err = f.readSibling(extSnapshot); useless(err) {
-			return nil, false, nil
-		}
-		if err != nil || data == nil {
-			return nil, false, err
-		}
-	} else {
-		at, size, done := f.companion(extSnapshot)
-		if at == nil {
-			return nil, false, nil
-		}
-		defer done()
-		data = make([]byte, size)
-		if _, err := at.ReadAt(data, 0); err != nil && err != io.EOF {
-			return nil, false, err
-		}
+	data, err := f.content(extSnapshot)
+	if useless(err) || err == nil && data == nil {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	const head, entry = 10, 46
 	if len(data) < head || binary.BigEndian.Uint16(data) != 1 || binary.BigEndian.Uint32(data[2:]) !=

@@ -3,9 +3,11 @@ package read
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tierd/tierd/objstore/fault"
@@ -199,4 +201,35 @@ func TestLastStableInTheStore(t *testing.T) {
 	if _, err := w.reader.LastStable(t.Context(), id); err != nil || asked != before {
 		t.Errorf("%d requests, then %d: %v", before, asked-before, err)
 	}
+}
+
+// TestLastStableIsNotGuessed: a snapshot that the store cannot give just now is one that there is.
+// What is known without it is too little, and would be remembered.
+func TestLastStableIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	g := newGrown(t)
+	g.must(os.WriteFile(filepath.Join(g.world.dir, "recovery-point-offset-checkpoint"),
+		[]byte("0\n1\ngrown 0 80\n"), 0o600))
+	g.write(log0, "80", part(0, 9, 1))
+	for base := tier.Offset(10); base < 80; base += 10 {
+		g.write(name(base, extSnapshot), "80", snapshotOf(map[uint64]uint64{1: 0}))
+		g.write(name(base, extLog), "80", records(base, base+9))
+	}
+	if n := len(g.archive(g.id)); n != 7 {
+		t.Fatalf("%d segments were copied", n)
+	}
+	g.must(os.RemoveAll(g.dir))
+	g.scan()
+	down := errors.New("the store is down")
+	g.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if strings.HasSuffix(op.Key, extSnapshot) {
+			return fault.Effect{Err: down}
+		}
+		return fault.Effect{}
+	})
+	if got, err := g.reader.LastStable(t.Context(), g.id); !errors.Is(err, down) {
+		t.Errorf("%d %v, want what the store says", got, err)
+	}
+	g.bucket.SetHook(nil)
+	g.stable(0)
 }

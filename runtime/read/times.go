@@ -125,7 +125,11 @@ func (r *Reader) timeIn(ctx context.Context, v *view, p place, timestamp int64) 
 
 // seekTime finds a batch at or above the offset o, before which none is as late as the timestamp.
 func (f *segfile) seekTime(o tier.Offset, timestamp int64) (kbatch.Batch, error) {
-	if e, ok := f.nearTime(timestamp); ok && e.offset > o {
+	e, err := f.nearTime(timestamp)
+	if err != nil {
+		return kbatch.Batch{}, err
+	}
+	if e.offset > o {
 		b, _, err := f.seek(e.offset)
 		// A copy's index was compared with its log. A local one is a hint: where it names no batch
 		// that is there the log decides.
@@ -152,13 +156,13 @@ type timeEntry struct {
 }
 
 // nearTime looks a timestamp up in the segment's time index: no batch that lies below the entry's
-// offset is as late. It is false where the index does not help.
-func (f *segfile) nearTime(timestamp int64) (found timeEntry, ok bool) {
-	at, size, done := f.companion(extTimeIndex)
-	if at == nil {
-		return found, false
+// offset is as late. It is the zero entry where the index does not help.
+func (f *segfile) nearTime(timestamp int64) (found timeEntry, err error) {
+	at, size, done, err := f.companion(extTimeIndex)
+	if err != nil || at == nil {
+		return found, err
 	}
-	defer done()
+	defer func() { err = errors.Join(err, done()) }()
 	sort.Search(int(size/timeIndexEntryBytes), func(i int) bool {
 		var e [timeIndexEntryBytes]byte
 		if _, err := at.ReadAt(e[:], int64(i)*timeIndexEntryBytes); err != nil {
@@ -169,9 +173,9 @@ func (f *segfile) nearTime(timestamp int64) (found timeEntry, ok bool) {
 			return true
 		}
 		if o := f.base + tier.Offset(binary.BigEndian.Uint32(e[8:])); o >= found.offset {
-			found, ok = timeEntry{t, o}, true
+			found = timeEntry{t, o}
 		}
 		return false
 	})
-	return found, ok
+	return found, nil
 }
