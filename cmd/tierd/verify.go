@@ -350,7 +350,7 @@ func stillSo(f *verify.Finding, before, after []*verify.Log) bool {
 		return slices.ContainsFunc(now.Facts, func(x tier.Fact) bool { return x.Position == f.Position })
 	case f.Kind == verify.KindLost, f.Kind == verify.KindSize, f.Kind == verify.KindContent,
 		f.Kind == verify.KindBatch:
-		return slices.ContainsFunc(now.Counted, func(c verify.Counted) bool {
+		return slices.ContainsFunc(now.Counted, func(c tier.Counted) bool {
 			return c.Position == f.Position
 		})
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,7 +10,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/verify"
 )
@@ -150,7 +150,9 @@ func (s *scrubber) pass(ctx context.Context) {
 			whole = false
 			continue
 		}
-		slices.SortFunc(counted, func(a, b read.Counted) int { return int(a.Position) - int(b.Position) })
+		slices.SortFunc(counted, func(a, b tier.Counted) int {
+			return cmp.Compare(a.Position, b.Position)
+		})
 		for _, c := range counted {
 			if int64(c.Position) < at {
 				continue
@@ -282,7 +284,7 @@ func (s *scrubber) readBack(ctx context.Context, id tier.LogID, pos tier.Positio
 	if err == nil && len(found) > 0 {
 		// It may have left the log while it was read, and its objects the store.
 		counted, errCounted := s.d.reader.Counted(id)
-		there = slices.ContainsFunc(counted, func(c read.Counted) bool { return c.Position == pos })
+		there = slices.ContainsFunc(counted, func(c tier.Counted) bool { return c.Position == pos })
 		return found, there, errCounted
 	}
 	return found, true, err

@@ -91,7 +91,7 @@ func Ledgered(ctx context.Context, b api.Backend, id tier.LogID) (*verify.Log, *
 		}
 		l.Facts = append(l.Facts, c.Facts...)
 		for _, x := range c.Counted {
-			l.Counted = append(l.Counted, verify.Counted{Range: tier.Range{Base: x.Base, Next: x.Next},
+			l.Counted = append(l.Counted, tier.Counted{Range: tier.Range{Base: x.Base, Next: x.Next},
 				Position: x.Position})
 		}
 		if from = c.Next; from < c.Positions {

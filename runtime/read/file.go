@@ -119,15 +119,9 @@ func (f *segfile) whole(d tier.FileDigest) (*CopiedFile, error) {
 	return &CopiedFile{FileDigest: d, f: f, at: bytesAt(data)}, err
 }
 
-// Counted is a range of offsets with the position of the copy that holds them.
-type Counted struct {
-	tier.Range
-	Position tier.Position
-}
-
 // Counted returns which copies of the log count for which offsets, ascending; those below the log
 // start, which wait for their removal, do not.
-func (r *Reader) Counted(id tier.LogID) ([]Counted, error) {
+func (r *Reader) Counted(id tier.LogID) ([]tier.Counted, error) {
 	v, err := r.view(id)
 	if err != nil {
 		return nil, err
@@ -136,10 +130,10 @@ func (r *Reader) Counted(id tier.LogID) ([]Counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Counted, 0, len(spans))
+	out := make([]tier.Counted, 0, len(spans))
 	for _, s := range spans {
 		if s.Next > v.start {
-			out = append(out, Counted{s.Range, s.copy.position})
+			out = append(out, tier.Counted{Range: s.Range, Position: s.copy.position})
 		}
 	}
 	return out, nil

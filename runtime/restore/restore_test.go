@@ -87,7 +87,7 @@ func divergedOf(s shelf, l Source) Source {
 	first := s.add(l.Log, tier.Range{Base: 0, Next: 40}, 1)
 	second := s.add(l.Log, tier.Range{Base: 20, Next: 60}, 2)
 	third := s.add(l.Log, tier.Range{Base: 50, Next: 80}, 2)
-	l.Counted = []verify.Counted{{Range: tier.Range{Base: 0, Next: 20}, Position: first},
+	l.Counted = []tier.Counted{{Range: tier.Range{Base: 0, Next: 20}, Position: first},
 		{Range: tier.Range{Base: 20, Next: 50}, Position: second},
 		{Range: tier.Range{Base: 50, Next: 80}, Position: third}}
 	return l

@@ -100,6 +100,13 @@ func (c *Copy) Remote() Remote {
 	return r
 }
 
+// Counted is a range of offsets with the position of the copy that they are read from: less than
+// that copy's own range where a newer one or a clip took the rest.
+type Counted struct {
+	Range
+	Position Position
+}
+
 // HoleCause says why offsets are in neither tier.
 type HoleCause string
 

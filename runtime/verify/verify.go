@@ -74,18 +74,12 @@ type Log struct {
 	Start        tier.Offset // of the readable log
 	Copied       tier.Offset
 	Holes        []tier.Hole
-	Positions    tier.Position // that were handed out
-	Facts        []tier.Fact   // ascending by position
-	Counted      []Counted     // ascending by base
+	Positions    tier.Position  // that were handed out
+	Facts        []tier.Fact    // ascending by position
+	Counted      []tier.Counted // ascending by base
 	Unpublished  []tier.Position
 	Attempts     []tier.AttemptID // under way or abandoned
 	Checkpointed []uint64         // leading blocks of each level that the store has
-}
-
-// Counted is a range of offsets with the position of the copy that they are read from.
-type Counted struct {
-	tier.Range
-	Position tier.Position
 }
 
 // Copies returns the copies of the log that count, each once, ascending by base.

@@ -104,7 +104,7 @@ func of(data []byte) (*Log, *shelf) {
 	}
 	fact := tier.Fact{Epoch: 1, Copied: 20, Add: c}
 	l := &Log{ID: orders, Layout: tier.LayoutKafka, Copied: 20, Positions: 1,
-		Facts: []tier.Fact{fact}, Counted: []Counted{{tier.Range{Base: 0, Next: 20}, 0}}}
+		Facts: []tier.Fact{fact}, Counted: []tier.Counted{{Range: tier.Range{Base: 0, Next: 20}}}}
 	s := &shelf{facts: []tier.Fact{fact}, entries: map[tier.Position]tier.Fact{0: fact},
 		objects: map[tier.ObjectKey][]byte{c.Object(orders, "0.log"): data}}
 	return l, s
