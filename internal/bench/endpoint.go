@@ -157,7 +157,10 @@ func (b *bench) endpointSpeed(s *source, addr string) ([]row, error) {
 	for round := range b.rounds {
 		turns := []func() error{
 			func() error {
-				f, err := timedRead(bytes, func() (int64, error) { return fetchAll(addr) })
+				f, err := timedRead(bytes, func() (int64, error) {
+					total, _, err := fetchAll(addr)
+					return total, err
+				})
 				mine = append(mine, f)
 				return err
 			},
@@ -244,27 +247,28 @@ func getWhenUp(url string) (*http.Response, error) {
 	}
 }
 
-// fetchAll reads the partition from its beginning to its end over one connection.
-func fetchAll(addr string) (total int64, err error) {
+// fetchAll reads the partition from its beginning to its end over one connection: so many bytes of
+// batches, up to the offset.
+func fetchAll(addr string) (total, end int64, err error) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, nc.Close()) }()
 	r := bufio.NewReaderSize(nc, bufferBytes)
-	for next := int64(0); ; {
-		if _, err := nc.Write(fetchRequest(next)); err != nil {
-			return total, err
+	for {
+		if _, err := nc.Write(fetchRequest(end)); err != nil {
+			return total, end, err
 		}
 		var size [4]byte
 		if _, err := io.ReadFull(r, size[:]); err != nil {
-			return total, err
+			return total, end, err
 		}
 		n, after, err := batches(r, int64(binary.BigEndian.Uint32(size[:])))
 		if err != nil || n == 0 {
-			return total, err
+			return total, end, err
 		}
-		total, next = total+n, after
+		total, end = total+n, after
 	}
 }
 
@@ -317,13 +321,18 @@ func batches(r *bufio.Reader, size int64) (total, next int64, err error) {
 	return total, next, nil
 }
 
-// slowReaders lets many clients ask for as much as they can get, and take nothing of it.
+// slowReaders lets many clients ask for as much as they can get, each from a place of its own on,
+// and take nothing of it.
 func (b *bench) slowReaders(d *server, addr string) (row, error) {
 	before, err := resident(d.cmd.Process.Pid)
 	if err != nil {
 		return row{}, err
 	}
-	for range slowClients {
+	_, end, err := fetchAll(addr)
+	if err != nil {
+		return row{}, err
+	}
+	for i := range slowClients {
 		nc, err := net.Dial("tcp", addr)
 		if err != nil {
 			return row{}, err
@@ -333,7 +342,7 @@ func (b *bench) slowReaders(d *server, addr string) (row, error) {
 		if err := nc.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 			return row{}, err
 		}
-		if _, err := nc.Write(fetchRequest(0)); err != nil {
+		if _, err := nc.Write(fetchRequest(end * int64(i) / slowClients)); err != nil {
 			return row{}, err
 		}
 	}
