@@ -84,7 +84,7 @@ func printRebuilt(p *page, r *api.Rebuilt) {
 	if r.DryRun {
 		return
 	}
-	p.line("no orphan is collected before %s", tier.Time(r.CollectFrom))
+	p.line("no orphan is collected before %s; tierd verify lists them", tier.Time(r.CollectFrom))
 	if r.Adopt {
 		p.line("another owner has these objects; if it runs no more, start with: tierd run --adopt")
 	}

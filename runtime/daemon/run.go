@@ -100,6 +100,7 @@ func (d *Daemon) begin(ctx context.Context, retryFor time.Duration, command stri
 	if err := d.own(ctx, retryFor); err != nil {
 		return err
 	}
+	d.tellOfLost(ctx)
 	if err := d.exec.ResolveIntents(ctx); err != nil {
 		return err
 	}
