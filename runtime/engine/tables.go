@@ -93,6 +93,9 @@ func (e *Engine) Busy(table string) bool {
 // frozen says why nothing governs the table.
 func (e *Engine) frozen(t *tableIndex) *tier.Reason {
 	text := "no entry of the configuration governs the table %q"
+	if !t.known { // there is nothing that could be dropped
+		return &tier.Reason{Code: tier.CodeFrozen, Text: fmt.Sprintf(text+": it is not touched", t.name)}
+	}
 	if t.governed {
 		text = "the entry that governed the table %q is gone, and it does not fall to the defaults"
 	}
