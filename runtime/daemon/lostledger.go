@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/tierd/tierd/objstore"
 )
@@ -27,5 +28,15 @@ func (d *Daemon) tellOfLost(ctx context.Context) {
 				"had: nothing of it is read, expires or is deleted", "ledger", o.Ledger,
 				"to_go_on_with_it", "tierd rebuild --replace --ledger "+o.Ledger)
 		}
+	}
+}
+
+// tellOfNoAudit warns of a ledger that has logs and no deletion log beside it, not even an empty
+// one: somebody took it away, or it was lost, and a chain that begins anew looks sound.
+func (d *Daemon) tellOfNoAudit(dataDir string) {
+	records, err := filepath.Glob(filepath.Join(dataDir, AuditDir, auditFiles))
+	if logs := len(d.ledger.Logs()); err == nil && len(records) == 0 && logs > 0 {
+		d.log.Warn("the deletion log is gone, and begins anew: what was deleted before is on no record",
+			"dir", filepath.Join(dataDir, AuditDir))
 	}
 }

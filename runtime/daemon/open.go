@@ -23,6 +23,9 @@ import (
 // AuditDir is the deletion log's directory in data_dir.
 const AuditDir = "audit"
 
+// auditFiles are the files of the deletion log.
+const auditFiles = "audit-*.jsonl"
+
 // ledgerFile is the ledger in data_dir, beside the deletion log, "lock", "reserve" and the socket.
 const ledgerFile = "ledger.db"
 
@@ -67,6 +70,7 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
+	d.tellOfNoAudit(c.DataDir)
 	if d.audit, err = audit.Open(dir, audit.Options{}); err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
@@ -278,7 +282,7 @@ func sameAge(dataDir string) error {
 	if info, err := os.Lstat(ledger); err == nil && info.Size() > 0 {
 		return nil
 	}
-	records, err := filepath.Glob(filepath.Join(dataDir, AuditDir, "audit-*.jsonl"))
+	records, err := filepath.Glob(filepath.Join(dataDir, AuditDir, auditFiles))
 	if err != nil || len(records) == 0 {
 		return err
 	}
