@@ -169,12 +169,23 @@ func (u *use) checkExpr(e *ast.Expr) {
 				u.checkConstant(e.Location, path, c)
 			}
 		}
+		u.checkMembers(e, e.Operand(1))
+	case op.Equal(ast.MemberWithKey.Ref()):
+		u.checkMembers(e, e.Operand(2))
 	case comparison(op):
 		for i := range 2 {
 			if path, ok := u.inputPath(e.Operand(i)); ok {
 				u.checkConstant(e.Location, path, u.resolve(e.Operand(1-i)))
 			}
 		}
+	}
+}
+
+// checkMembers checks that what an expression looks for something in has members, where it is data.
+func (u *use) checkMembers(e *ast.Expr, in *ast.Term) {
+	in = u.resolve(in)
+	if ref, isRef := in.Value.(ast.Ref); isRef {
+		u.checkData(placed(in.Location, e.Location), ref.Append(ast.VarTerm("member")))
 	}
 }
 

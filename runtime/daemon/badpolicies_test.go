@@ -80,6 +80,10 @@ func TestBadPoliciesAreNotLoaded(t *testing.T) {
 			"holds.yaml:1: got a list; want one document of keys and values"},
 		"data that were cut off": {"holds.yaml", "",
 			"holds.yaml: the file is empty; want one document of keys and values"},
+		"a text for a list": {"holds.yaml", "holds: orders\n",
+			"policies/hold.rego:5:29: data.holds is a string in the data that was loaded, where " +
+				"nothing is found by key, so the rule would silently be undefined; make it a list " +
+				"or an object"},
 		"data without the key": {"holds.yaml", "held: [orders]\n",
 			"policies/hold.rego:5:29: data.holds is not in the data that was loaded, so the rule " +
 				"would silently be undefined; where that is meant, use object.get with a default"},
