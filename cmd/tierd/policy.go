@@ -177,11 +177,7 @@ func (c *policyCheckCmd) Run(a *app) error {
 	if err := s.mustDecide("policies"); err != nil {
 		return err
 	}
-	tests, err := suite.Check(s.modules, s.data, s.options)
-	if err != nil {
-		return err
-	}
-	set, err := rego.Load(s.modules, s.data, s.options)
+	set, tests, err := suite.Check(s.modules, s.data, s.options)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ type Options struct {
 func Run(
 	ctx context.Context, modules []rego.Module, data map[string]any, o Options,
 ) (*Report, error) {
-	parsed, err := check(modules, data, o.Load)
+	_, parsed, err := check(modules, data, o.Load)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,14 @@ func Run(
 	return report, nil
 }
 
-// Check compiles policies and tests and runs nothing. It returns the number of tests.
-func Check(modules []rego.Module, data map[string]any, o rego.Options) (tests int, err error) {
-	parsed, err := check(modules, data, o)
+// Check loads policies, compiles their tests and runs nothing. It returns the policies and the
+// number of tests. The error is a rego.Errors.
+func Check(
+	modules []rego.Module, data map[string]any, o rego.Options,
+) (set *rego.Set, tests int, err error) {
+	set, parsed, err := check(modules, data, o)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	for _, m := range parsed {
 		for _, r := range m.Rules {
@@ -125,25 +128,26 @@ func Check(modules []rego.Module, data map[string]any, o rego.Options) (tests in
 			}
 		}
 	}
-	return tests, nil
+	return set, tests, nil
 }
 
 // check loads the policies, and compiles them once more with their tests.
 func check(
 	modules []rego.Module, data map[string]any, o rego.Options,
-) (map[string]*ast.Module, error) {
-	if _, err := rego.Load(modules, data, o); err != nil {
-		return nil, err
+) (*rego.Set, map[string]*ast.Module, error) {
+	set, err := rego.Load(modules, data, o)
+	if err != nil {
+		return nil, nil, err
 	}
 	parsed, err := rego.WithTests(modules)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := rego.NewCompiler()
 	if c.Compile(parsed); c.Failed() {
-		return nil, rego.ErrorsOf(c.Errors)
+		return nil, nil, rego.ErrorsOf(c.Errors)
 	}
-	return parsed, rego.CheckTests(c)
+	return set, parsed, rego.CheckTests(c)
 }
 
 func newRunner(modules map[string]*ast.Module, store storage.Store) *tester.Runner {

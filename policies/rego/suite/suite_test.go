@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 			modules = append(modules, rego.Module{Path: f.Name, Source: f.Data})
 		}
 		if d.Cmd == "check" {
-			n, err := suite.Check(modules, data, rego.Options{})
+			_, n, err := suite.Check(modules, data, rego.Options{})
 			if err != nil {
 				return err.Error() + "\n"
 			}
