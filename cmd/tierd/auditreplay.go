@@ -84,7 +84,7 @@ func (c *auditReplayCmd) Run(a *app) error {
 		return err
 	}
 	out := &replay{Digest: set.Digest(), Since: api.Time(since)}
-	if err := c.replay(a, out, set); err != nil {
+	if err := c.replay(a, out, set, s.options.Facts); err != nil {
 		return err
 	}
 	if err := c.print(a, out, func(p *page) { printReplay(p, out) }); err != nil {
@@ -118,7 +118,7 @@ func parseSince(s string, now tier.Time) (tier.Time, error) {
 }
 
 // replay goes through the audit log.
-func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set) error {
+func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set, facts []string) error {
 	data, err := config.DataDir(a.cli.Config, a.host)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set) error {
 	defer func() { _ = dir.Close() }() // nothing was written
 	err = audit.Read(dir, func(in tier.Intent) {
 		if in.Deletion.At >= tier.Time(out.Since) && a.ctx.Err() == nil {
-			out.add(a, in, set)
+			out.add(a, in, set, facts)
 		}
 	})
 	if err != nil {
@@ -139,8 +139,8 @@ func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set) error {
 	return a.ctx.Err()
 }
 
-// add decides anew on one deletion.
-func (r *replay) add(a *app, in tier.Intent, set *rego.Set) {
+// add decides anew on one deletion. facts are the names of those that are configured.
+func (r *replay) add(a *app, in tier.Intent, set *rego.Set, facts []string) {
 	d := &in.Deletion
 	r.Records++
 	entry := redecided{Seq: in.Seq, At: api.Time(d.At), Action: d.Action, Log: d.Log.String(),
@@ -157,7 +157,7 @@ func (r *replay) add(a *app, in tier.Intent, set *rego.Set) {
 		r.list(entry)
 		return
 	}
-	now := set.Replay(a.ctx, input, d.Reasons)
+	now := set.Replay(a.ctx, input.Expecting(facts), d.Reasons)
 	switch {
 	case now.Err != nil:
 		r.Errors++

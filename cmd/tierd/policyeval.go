@@ -35,21 +35,18 @@ func (c *policyInput) load(a *app) (*policySource, *asked, error) {
 		return nil, nil, err
 	}
 	q, err := c.question(a)
-	if err == nil {
-		err = q.expect(s.options.Facts)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err == nil {
-		err = q.forget(c.Unknown, s.options.Facts)
-	}
-	return s, q, err
+	q.input = q.input.Expecting(s.options.Facts)
+	return s, q, q.forget(c.Unknown, s.options.Facts)
 }
 
-// asked is an input, and the facts that it should have and that are not known.
+// asked is what policies are asked about.
 type asked struct {
-	input   *rego.Input
-	text    json.RawMessage
-	unknown []tier.UnknownFact
-	guard   []api.Reason // why the guard keeps a live segment now
+	input *rego.Input
+	text  json.RawMessage
+	guard []api.Reason // why the guard keeps a live segment now
 }
 
 // newAsked reads the text of an input; what names it in errors. Facts that the text itself shows
@@ -59,47 +56,18 @@ func newAsked(what string, text []byte, unknown []tier.UnknownFact) (*asked, err
 	if err != nil {
 		return nil, err
 	}
-	q := &asked{text: text, unknown: slices.Clone(unknown)}
+	unknown = slices.Clone(unknown)
 	for _, f := range in.Unknown() {
-		if !q.isUnknown(f.Name) {
-			q.unknown = append(q.unknown, f)
+		if !lists(unknown, f.Name) {
+			unknown = append(unknown, f)
 		}
 	}
-	q.input = in.WithUnknown(q.unknown)
-	return q, nil
+	return &asked{input: in.WithUnknown(unknown), text: text}, nil
 }
 
-// document is the input as JSON decodes it, and the facts in it.
-func (q *asked) document() (input, facts map[string]any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(q.text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&input); err != nil {
-		return nil, nil, err
-	}
-	facts, _ = input["facts"].(map[string]any)
-	return input, facts, nil
-}
-
-// isUnknown reports whether the fact is listed as one that is not known.
-func (q *asked) isUnknown(name string) bool {
-	return slices.ContainsFunc(q.unknown, func(f tier.UnknownFact) bool { return f.Name == name })
-}
-
-// expect takes the configured facts that the input lacks to be unknown: the daemon leaves a fact
-// out for no other reason, and a rule that reads it would be undefined.
-func (q *asked) expect(configured []string) error {
-	_, facts, err := q.document()
-	if err != nil {
-		return err
-	}
-	for _, name := range configured {
-		if _, known := facts[name]; !known && !q.isUnknown(name) {
-			q.unknown = append(q.unknown,
-				tier.UnknownFact{Name: name, Why: "is not in the input"})
-		}
-	}
-	q.input = q.input.WithUnknown(q.unknown)
-	return nil
+// lists reports whether the fact is one of those that are not known.
+func lists(unknown []tier.UnknownFact, name string) bool {
+	return slices.ContainsFunc(unknown, func(f tier.UnknownFact) bool { return f.Name == name })
 }
 
 // forget takes facts out of the input. Where facts are configured, or the input has some, each name
@@ -108,12 +76,16 @@ func (q *asked) forget(names, configured []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	input, facts, err := q.document()
-	if err != nil {
+	var input map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(q.text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&input); err != nil {
 		return err
 	}
-	known := slices.Concat(configured, slices.Sorted(maps.Keys(facts)))
-	for _, f := range q.unknown {
+	facts, _ := input["facts"].(map[string]any)
+	unknown := slices.Clone(q.input.Unknown())
+	known := slices.Concat(configured, slices.Collect(maps.Keys(facts)))
+	for _, f := range unknown {
 		known = append(known, f.Name)
 	}
 	slices.Sort(known)
@@ -123,16 +95,15 @@ func (q *asked) forget(names, configured []string) error {
 			return usagef("--unknown-fact %s", rego.NoFact(name, known))
 		}
 		delete(facts, name)
-		if q.isUnknown(name) {
-			continue
+		if !lists(unknown, name) {
+			unknown = append(unknown, tier.UnknownFact{Name: name, Why: "is not to be known"})
 		}
-		q.unknown = append(q.unknown, tier.UnknownFact{Name: name, Why: "is not to be known"})
 	}
 	text, err := json.Marshal(input)
 	if err != nil {
 		return err
 	}
-	without, err := newAsked("input", text, q.unknown)
+	without, err := newAsked("input", text, unknown)
 	if err == nil {
 		without.guard = q.guard
 		*q = *without
@@ -300,7 +271,7 @@ func evaluate(ctx context.Context, set *rego.Set, q *asked, explain string) (*ev
 	if e.Delete {
 		out.Verdict = api.Delete
 	}
-	for _, f := range q.unknown {
+	for _, f := range q.input.Unknown() {
 		out.Unknown = append(out.Unknown, api.UnknownFact{Name: f.Name, Text: f.Why})
 	}
 	if failed != nil {

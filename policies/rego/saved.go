@@ -29,6 +29,19 @@ func (in *Input) WithUnknown(facts []tier.UnknownFact) *Input {
 	return &out
 }
 
+// Expecting is the input where the facts of these names that it has not are not known either: the
+// daemon leaves a fact out for no other reason, and a rule that reads one would be undefined.
+func (in *Input) Expecting(names []string) *Input {
+	unknown := slices.Clone(in.unknown)
+	for _, name := range names {
+		listed := slices.ContainsFunc(unknown, func(f tier.UnknownFact) bool { return f.Name == name })
+		if _, err := in.value.Find(factRef(name)[1:]); err != nil && !listed {
+			unknown = append(unknown, tier.UnknownFact{Name: name, Why: "is not in the input"})
+		}
+	}
+	return in.WithUnknown(unknown)
+}
+
 // Unknown are the facts that should be in the input and are not known.
 func (in *Input) Unknown() []tier.UnknownFact { return in.unknown }
 
