@@ -21,7 +21,7 @@ import (
 // builtinPath names the built-in policy in the reasons that it gives.
 const builtinPath = "tierd/builtin.rego"
 
-// The bounds of one decision where Options do not say.
+// The bounds of one question where Options do not say.
 const (
 	DefaultTimeout = time.Second
 	DefaultSteps   = 1 << 18 // some tenths of a second
@@ -39,7 +39,9 @@ type Module struct {
 	Source []byte
 }
 
-// Options bound one decision.
+// Options bound what is asked. A decision is one question, and where it would delete while facts
+// are unknown one more for each set of answers; each has these bounds, and the first that passes
+// one keeps.
 type Options struct {
 	Timeout time.Duration // 0: DefaultTimeout
 	Steps   int64         // evaluated expressions; 0: DefaultSteps
