@@ -16,6 +16,14 @@ import (
 // Backend is what answers: the daemon, or the client of one. Methods are safe for concurrent use.
 // An error that is or wraps an *Error keeps its code; any other is internal.
 type Backend interface {
+	Viewer
+	Adviser
+	Operator
+	TableDropper
+}
+
+// Viewer tells what there is and where it stands.
+type Viewer interface {
 	// Health tells whether the daemon works. It must answer at once.
 	Health(ctx context.Context) (*Health, error)
 	// Status describes everything.
@@ -25,34 +33,45 @@ type Backend interface {
 	// Copies gives what the ledger holds of a log, from a manifest position on, as much as fits into
 	// one answer; CodeNotFound for a log that it does not have.
 	Copies(ctx context.Context, log tier.LogID, from tier.Position) (*Copies, error)
-	// Explain says which tier holds an offset of a log and what the gate answers now for it. It
-	// reads and asks as a deletion would, and deletes nothing.
+}
+
+// Adviser says what is decided now and why. It asks as a deletion would, and deletes nothing.
+type Adviser interface {
+	// Explain says which tier holds an offset of a log and what the gate answers now for it.
 	Explain(ctx context.Context, log tier.LogID, offset tier.Offset) (*Explanation, error)
 	// PolicyInput gives what the policies would be asked now about the segment that holds an offset
 	// of a log: about the local one where there is one, unless the action says which; CodeNotFound
 	// where there is none.
 	PolicyInput(ctx context.Context, log tier.LogID, offset tier.Offset, action tier.Action) (
 		*PolicyInput, error)
-	// Resume lets the deletions of a table that is paused go on.
-	Resume(ctx context.Context, table string) error
-	// AcceptLoss accepts that the damaged segment that holds the offset is lost.
-	AcceptLoss(ctx context.Context, log tier.LogID, offset tier.Offset) (*AcceptedLoss, error)
-	// Plan says what would be deleted now, and deletes nothing.
+	// Plan says what would be deleted now.
 	Plan(ctx context.Context) (*Plan, error)
 	// Compare is Plan by other policies or for a later moment, beside that of today; CodeConfig where
 	// the policies are wrong.
 	Compare(ctx context.Context, q *WhatIf) (*Plan, error)
+}
+
+// Operator does what a person asks for.
+type Operator interface {
+	// Resume lets the deletions of a table that is paused go on.
+	Resume(ctx context.Context, table string) error
+	// AcceptLoss accepts that the damaged segment that holds the offset is lost.
+	AcceptLoss(ctx context.Context, log tier.LogID, offset tier.Offset) (*AcceptedLoss, error)
 	// AcceptClock takes the wall time for right after a step.
 	AcceptClock(ctx context.Context) error
+	// Reload loads configuration, policies and data as one generation. On an error, which is
+	// CodeConfig, the one that runs stays in force. Where it would let more remote data go than the
+	// limits allow without a question, accept must be the digest of just these.
+	Reload(ctx context.Context, accept string) error
+}
+
+// TableDropper lets the remote data of a table go that the configuration does not govern.
+type TableDropper interface {
 	// DropPlan says what would go if a table were dropped, and its digest. It is CodeRefused for a
 	// table that the configuration governs.
 	DropPlan(ctx context.Context, table string) (*Removal, error)
 	// Drop lets all remote data of a table go, if accept is the digest of just these.
 	Drop(ctx context.Context, table, accept string) (*Removal, error)
-	// Reload loads configuration, policies and data as one generation. On an error, which is
-	// CodeConfig, the one that runs stays in force. Where it would let more remote data go than the
-	// limits allow without a question, accept must be the digest of just these.
-	Reload(ctx context.Context, accept string) error
 }
 
 // Handler serves the contract from b, and metrics as they are; where b is an Archive, the content

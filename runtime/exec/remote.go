@@ -236,7 +236,7 @@ func (x *Executor) remoteFacts(ctx context.Context, g *Generation, log tier.LogI
 	facts.Seg.Range, facts.Seg.Bytes = cp.Content.Range, cp.Content.Bytes()
 	facts.Seg.Object, err = x.c.Store.AttemptKey(cp.Object(log, ""))
 	if err != nil {
-		return facts, cp, nil
+		return facts, cp, nil // and the guard sees neither whether it left its log, nor its grace
 	}
 	r.OutOfLog, r.GraceOver = outOfLog(state, durable, &cp, now, g.Grace)
 	return facts, cp, nil
