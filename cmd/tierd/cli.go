@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/config"
 )
 
@@ -48,7 +49,7 @@ type system struct {
 
 // complain prints one line on stderr. Where even that fails, nobody can be told.
 func (s system) complain(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.stderr, format+"\n", args...)
+	_, _ = fmt.Fprintln(s.stderr, screen.Text(fmt.Sprintf(format, args...)))
 }
 
 // app is what every command runs with.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -68,7 +69,8 @@ func humanExtent(x api.Extent) string {
 	return fmt.Sprintf("%d..%d (%d)", x.Start, x.End, x.Segments)
 }
 
-// humanReason gives code, text, the rule with its title, and when it is looked at again.
+// humanReason gives code, text, the rule with its title, and when it is looked at again, on one
+// line: a text with more would look like several reasons.
 func humanReason(now api.Time, r api.Reason) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.Code, r.Text)
@@ -78,7 +80,7 @@ func humanReason(now api.Time, r api.Reason) string {
 	if r.Until != 0 {
 		fmt.Fprintf(&b, ", again %s", humanUntil(now, r.Until))
 	}
-	return b.String()
+	return screen.Line(b.String())
 }
 
 // humanRule names the rule that decided by its title and its place; "" where none did.

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
 )
 
@@ -83,8 +84,8 @@ func terminalReader(r io.Reader) bool {
 	return ok && terminal(f)
 }
 
-// page collects what a command prints for people: lines, and tables whose columns align. Like the
-// buffer that it is, it takes everything.
+// page collects what a command prints for people: lines, and tables whose columns align. What a
+// terminal would act upon is printed as an escape. Like the buffer that it is, it takes everything.
 type page struct {
 	bytes.Buffer
 	colour bool
@@ -92,7 +93,12 @@ type page struct {
 
 // line prints one line.
 func (p *page) line(format string, args ...any) {
-	_, _ = fmt.Fprintf(p, format+"\n", args...)
+	p.print(fmt.Sprintf(format, args...), "", "")
+}
+
+// print prints one line between two sequences for the terminal.
+func (p *page) print(text, before, after string) {
+	_, _ = fmt.Fprintf(p, "%s%s%s\n", before, screen.Text(text), after)
 }
 
 // indented prints each line of the text two spaces further in.
@@ -104,11 +110,11 @@ func (p *page) indented(text string) {
 
 // alarm prints one line that wants an operator.
 func (p *page) alarm(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	before, after := "", ""
 	if p.colour {
-		text = "\x1b[31m" + text + "\x1b[0m"
+		before, after = "\x1b[31m", "\x1b[0m"
 	}
-	p.line("%s", text)
+	p.print(fmt.Sprintf(format, args...), before, after)
 }
 
 // table prints rows below a head, each cell separated by a tab. Without rows it prints nothing.
@@ -122,4 +128,10 @@ func (p *page) table(head string, rows []string) {
 }
 
 // row joins cells for table.
-func row(cells ...string) string { return strings.Join(cells, "\t") }
+func row(cells ...string) string {
+	fit := make([]string, len(cells))
+	for i, c := range cells {
+		fit[i] = screen.Line(c)
+	}
+	return strings.Join(fit, "\t")
+}

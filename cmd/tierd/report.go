@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/daemon"
 	"github.com/tierd/tierd/runtime/tier"
@@ -63,7 +64,7 @@ func printReport(p *page, r *daemon.Report) {
 		humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes),
 		r.UncopiedSegments, humanBytes(r.UncopiedBytes))
 	for _, x := range r.Alarms {
-		p.alarm("! %s%s: %s", subject(x), x.Reason.Code, x.Reason.Text)
+		p.alarm("! %s%s: %s", subject(x), x.Reason.Code, screen.Line(x.Reason.Text))
 	}
 	for _, x := range r.Waiting {
 		p.line("  %s%s", subject(x), humanWaiting(x.Reason))
@@ -82,12 +83,12 @@ func humanWaiting(r tier.Reason) string {
 	return fmt.Sprintf("waiting until %s: %s: %s", r.Until, r.Code, humanText(r))
 }
 
-// humanText is the text of a reason with the rule that decided.
+// humanText is the text of a reason with the rule that decided, on one line.
 func humanText(r tier.Reason) string {
 	if by := humanRule(api.ReasonOf(r, false)); by != "" {
-		return fmt.Sprintf("%s (%s)", r.Text, by)
+		return screen.Line(fmt.Sprintf("%s (%s)", r.Text, by))
 	}
-	return r.Text
+	return screen.Line(r.Text)
 }
 
 // subject names what a reason concerns, with a colon.
