@@ -28,6 +28,9 @@ const (
 	kbatchUnit = "runtime/logdir/kbatch"
 )
 
+// documentUnit reads the JSON and YAML that policies see, whoever read the file.
+const documentUnit = "runtime/document"
+
 // guestUnit is what plugins are written with. It runs inside them, where nothing calls main.
 const guestUnit = "runtime/plugin/sdk"
 
@@ -61,8 +64,9 @@ var layers = []unit{
 	adapter("runtime/verify", kbatchUnit),
 	// It restores what a ledger's log is to verify.
 	adapter("runtime/restore", kbatchUnit, "runtime/verify"),
-	{dir: "runtime/facts", may: []string{tierUnit, vfsUnit}},
-	{dir: "runtime/config", may: []string{tierUnit, vfsUnit}},
+	{dir: documentUnit},
+	{dir: "runtime/facts", may: []string{tierUnit, vfsUnit, documentUnit}},
+	{dir: "runtime/config", may: []string{tierUnit, vfsUnit, documentUnit}},
 	adapter("runtime/api"),
 
 	{dir: "runtime/engine", may: []string{tierUnit, gateUnit, plantedUnit}, std: true},

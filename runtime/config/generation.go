@@ -1,19 +1,16 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/tierd/tierd/runtime/document"
 )
 
 // Text is one policy or data file as it was read.
@@ -102,69 +99,45 @@ func (r *reader) merge(files []Text) map[string]any {
 	out := map[string]any{}
 	from := map[string]string{}
 	for _, f := range files {
-		root, document, err := decodeData(f.Content)
+		doc, err := document.Decode(f.Path, f.Content)
 		if err != nil {
 			r.problems = append(r.problems, dataProblem(f.Path, err))
 			continue
 		}
-		for i := 0; i+1 < len(root.Content); i += 2 {
-			key := root.Content[i]
-			if key.Value == policiesKey {
-				r.problems = append(r.problems, Problem{Place{f.Path, key.Line, key.Column},
-					fmt.Sprintf("the key %q belongs to the policies: data.%s is theirs", key.Value,
-						key.Value), "give it another name"})
+		object, isObject := doc.Value.(map[string]any)
+		if !isObject {
+			r.problems = append(r.problems, Problem{Place{f.Path, 1, 0},
+				"the document is no mapping", wantDocument})
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			place := Place{f.Path, doc.Keys[key].Line, doc.Keys[key].Column}
+			if key == policiesKey {
+				r.problems = append(r.problems, Problem{place,
+					fmt.Sprintf("the key %q belongs to the policies: data.%s is theirs", key, key),
+					"give it another name"})
 			}
-			if first, taken := from[key.Value]; taken {
-				r.problems = append(r.problems, Problem{Place{f.Path, key.Line, key.Column},
-					fmt.Sprintf("the key %q stands in %s already", key.Value, first),
-					"keep one of them"})
+			if first, taken := from[key]; taken {
+				r.problems = append(r.problems, Problem{place,
+					fmt.Sprintf("the key %q stands in %s already", key, first), "keep one of them"})
 			}
-			out[key.Value], from[key.Value] = document[key.Value], f.Path
+			out[key], from[key] = object[key], f.Path
 		}
 	}
 	return out
 }
 
-// decodeData reads the one document of a data file, a mapping.
-func decodeData(content []byte) (*yaml.Node, map[string]any, error) {
-	var root, next yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("the file is empty")
-	} else if err != nil {
-		return nil, nil, err
-	}
-	wrong := func(n *yaml.Node, text string) error {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", n.Line, text)}}
-	}
-	switch err := decoder.Decode(&next); {
-	case err == nil:
-		return nil, nil, wrong(&next, "a second document starts here")
-	case !errors.Is(err, io.EOF):
-		return nil, nil, err
-	}
-	top := root.Content[0]
-	if top.Kind != yaml.MappingNode {
-		return nil, nil, wrong(top, "got "+describe(top))
-	}
-	var document map[string]any
-	err := top.Decode(&document)
-	return top, document, err
-}
+// wantDocument is what would be right where a data file is none.
+const wantDocument = "want one document of keys and values"
 
-// typeLine is how the YAML library says where a value has the wrong type.
-var typeLine = regexp.MustCompile(`^line (\d+): (.*)$`)
-
-// dataProblem is a data file that is not YAML, or no mapping.
+// dataProblem is a data file that cannot be read.
 func dataProblem(path string, err error) Problem {
-	p := Problem{Place{File: path}, err.Error(), "want one document of keys and values"}
-	m := syntaxLine.FindStringSubmatch(p.Text)
-	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) && len(wrong.Errors) > 0 {
-		m = typeLine.FindStringSubmatch(wrong.Errors[0])
-	}
-	if m != nil {
-		p.Text = m[2]
-		p.Place.Line, _ = strconv.Atoi(m[1]) // 0, not known, where there is none
+	p := Problem{Place{File: path}, err.Error(), wantDocument}
+	if wrong := (*document.Error)(nil); errors.As(err, &wrong) {
+		p.Place.Line, p.Place.Column, p.Text = wrong.Place.Line, wrong.Place.Column, wrong.Text
+		if wrong.Hint != "" {
+			p.Hint = wrong.Hint
+		}
 	}
 	return p
 }

@@ -19,7 +19,8 @@ func TestLoadPolicies(t *testing.T) {
 		"p/.git/x.rego": "no", "p/README.md": "no", "more.json": `{"limits": {"x": 1}}`,
 		"again.yml": "holds: [b]", "list.yaml": "- a", "bad.yaml": "a: [", "empty/README.md": "no",
 		"data/a.yaml": "a: 1", "large.yaml": "a: " + strings.Repeat("x", fileBytesMax),
-		"two.yaml": "a: 1\n---\nb: 2\n", "nothing.json": "", "ours.yaml": "a: 1\ntierd: {}\n",
+		"many.yaml": "a:\n  - .nan\n",
+		"two.yaml":  "a: 1\n---\nb: 2\n", "nothing.json": "", "ours.yaml": "a: 1\ntierd: {}\n",
 	} {
 		m.files[name] = &fstest.MapFile{Data: []byte(content)}
 	}
@@ -36,15 +37,18 @@ func TestLoadPolicies(t *testing.T) {
 			"name .yaml, .yml or .json files, or directories of them"},
 		{"p again.yml", "", `p/sub/holds.yaml:1:1: the key "holds" stands in again.yml already; ` +
 			"keep one of them"},
-		{"p", "list.yaml", "list.yaml:1: got a list; want one document of keys and values"},
-		{"p", "bad.yaml", "bad.yaml:1: did not find expected node content; " +
+		{"p", "list.yaml", "list.yaml:1: the document is no mapping; want one document of keys and " +
+			"values"},
+		{"p", "bad.yaml", "bad.yaml:1: no YAML: did not find expected node content; " +
 			"want one document of keys and values"},
 		{"p", "large.yaml", "large.yaml: policies: large.yaml is larger than 4MiB"},
-		{"p", "two.yaml", "two.yaml:2: a second document starts here; " +
+		{"p", "two.yaml", "two.yaml:2:1: a second document starts here; " +
 			"want one document of keys and values"},
 		{"p", "ours.yaml", `ours.yaml:2:1: the key "tierd" belongs to the policies: data.tierd is ` +
 			"theirs; give it another name"},
-		{"p", "nothing.json", "nothing.json: the file is empty; want one document of keys and values"},
+		{"p", "nothing.json", "nothing.json:1: the JSON ends too early; want one document of keys " +
+			"and values"},
+		{"p", "many.yaml", "many.yaml:2:5: .nan is no number in JSON; put it in quotes"},
 	} {
 		g, err := LoadPolicies(strings.Fields(c.paths), strings.Fields(c.data), m.host())
 		got := ""

@@ -77,7 +77,7 @@ func TestBadPoliciesAreNotLoaded(t *testing.T) {
 			"paths: [bucket]", 1), "tierd.yaml:9:20: policies.paths: bucket holds no .rego file; " +
 			"add one, or remove the entry"},
 		"data that are no document": {"holds.yaml", "- orders\n",
-			"holds.yaml:1: got a list; want one document of keys and values"},
+			"holds.yaml:1: the document is no mapping; want one document of keys and values"},
 		"data that were cut off": {"holds.yaml", "",
 			"holds.yaml: the file is empty; want one document of keys and values"},
 		"a text for a list": {"holds.yaml", "holds: orders\n",

@@ -6,7 +6,7 @@
 //
 //   - can be read and is a regular file of at most 16 MiB, or a link to one,
 //   - did not change while it was read,
-//   - is one whole document of JSON or YAML, by its extension, in which no key stands twice,
+//   - is one whole document of JSON or YAML, as package document reads it,
 //   - is what policies can be given, which null is not, neither as a whole nor within, and
 //   - is not older than its limit. The age is that of its modification time, which must not lie in
 //     the future either.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierd/tierd/runtime/document"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
@@ -95,11 +96,13 @@ func (s *Set) read(f File, before fact) fact {
 		after.value = before.value
 		return after
 	}
-	document, err := decode(f.Path, content)
-	if err != nil {
-		return fact{err: err}
+	doc, err := document.Decode(f.Path, content)
+	if wrong := (*document.Error)(nil); errors.As(err, &wrong) {
+		return fact{err: errors.New(wrong.In(f.Path))}
+	} else if err != nil {
+		return fact{err: fmt.Errorf("%s: %w", f.Path, err)}
 	}
-	if after.value, err = s.convert(document); err != nil {
+	if after.value, err = s.convert(doc.Value); err != nil {
 		return fact{err: fmt.Errorf("%s: %w", f.Path, err)}
 	}
 	return after
