@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/tierd/tierd/runtime/plugin/meter"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // The cache has one folder for each module, named by a key that covers the module and everything
@@ -26,12 +27,14 @@ import (
 //	<key>/module.wasm     what the engine is given
 //	<key>/names.json      the names of the exports that the rewriting added
 //	<key>/wazero-.../...  the native code that it finds for it
-//	<key>/seal.json       size and CRC-32C of every other file, by its slash-separated path
+//	<key>/seal.json       size and CRC-32C of every other file, by its slash-separated path, and
+//	                      the key, as "."
 //
 // The seal is written last. A folder whose files are not exactly what its seal says, be it by a
-// crash or by damage, is removed and made again: the engine is never handed what it would have to
-// find damaged itself. A checksum is enough for that, and a cryptographic hash would be no more:
-// who can write here can write the seal.
+// crash, by damage or by a copy to another module's place, is removed and made again: the engine is
+// never handed what it would have to find damaged itself, nor a module for another. A checksum is
+// enough for that, and a cryptographic hash would be no more: who can write here can write the
+// seal.
 //
 // An engine decodes and validates a module also where it has its native code already, and with a
 // Go plugin that is most of the work. So what it is given is the skeleton, whose functions merely
@@ -45,6 +48,7 @@ const (
 	namesFile    = "names.json"
 	sealFile     = "seal.json"
 	enginePath   = "github.com/tetratelabs/wazero"
+	sealBytesMax = 1 << 16
 )
 
 // cacheKey names the folder of a module. It depends on the memory limit because a module that
@@ -153,7 +157,7 @@ func filesBelow(dir string) (paths []string) {
 
 // openSealed reads a folder if it is whole.
 func openSealed(dir string) (sealed map[string]string, n names, module []byte, ok bool) {
-	text, err := os.ReadFile(filepath.Join(dir, sealFile))
+	text, err := vfs.ReadRegular(filepath.Join(dir, sealFile), sealBytesMax)
 	if err != nil || json.Unmarshal(text, &sealed) != nil {
 		return nil, names{}, nil, false
 	}
@@ -192,13 +196,17 @@ func writeSealed(dir string, n names, module []byte) error {
 	return os.WriteFile(filepath.Join(dir, sealFile), text, 0o600)
 }
 
-// checksums sums up every file below dir but the seal.
+// checksums sums up every file below dir but the seal, and names dir. What is no regular file is an
+// error: a pipe would hold up the start for ever.
 func checksums(dir string) (map[string]string, error) {
-	files := map[string]string{}
+	files := map[string]string{".": filepath.Base(dir)}
 	root := os.DirFS(dir)
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path == sealFile {
 			return err
+		}
+		if !d.Type().IsRegular() {
+			return &fs.PathError{Op: "read", Path: path, Err: errors.New("it is no regular file")}
 		}
 		f, err := root.Open(path)
 		if err != nil {

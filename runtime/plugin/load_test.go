@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/tierd/tierd/runtime/plugin/internal/asm"
@@ -249,6 +250,60 @@ func TestCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	load(false, "a stranger in the folder")
+}
+
+// TestCacheOfAnother: what the cache has of one module is never run as another, also where whole
+// folders changed places.
+func TestCacheOfAnother(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	specs := []Spec{spec("a", says([]int64{1})), spec("b", says([]int64{2}))}
+	load := func() {
+		t.Helper()
+		s, err := Load(specs, Options{CacheDir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.NewWorker()
+		if r := ask(w, batch(1)); len(r.Faults) != 0 || r.scores[0][0] != 1 || r.scores[1][0] != 2 {
+			t.Errorf("a says %d, b says %d, faults %v", r.scores[0][0], r.scores[1][0], r.Faults)
+		}
+		w.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	load()
+	folders, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(folders) != 2 {
+		t.Fatalf("folders %v, %v", folders, err)
+	}
+	aside := filepath.Join(dir, "aside")
+	for _, names := range [][2]string{{folders[0], aside}, {folders[1], folders[0]},
+		{aside, folders[1]}} {
+		if err := os.Rename(names[0], names[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load()
+}
+
+// TestCacheOfPipes: a pipe in the cache holds up nobody.
+func TestCacheOfPipes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	loadCached(t, Options{CacheDir: dir}, false)
+	for _, name := range []string{"seal.json", "module.wasm", "names.json"} {
+		paths, err := filepath.Glob(filepath.Join(dir, "*", name))
+		if err != nil || len(paths) != 1 {
+			t.Fatalf("%s: %v, %v", name, paths, err)
+		}
+		if err := errors.Join(os.Remove(paths[0]), syscall.Mkfifo(paths[0], 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		loadCached(t, Options{CacheDir: dir}, false)
+		loadCached(t, Options{CacheDir: dir}, true)
+	}
 }
 
 // TestCacheIsTheSameCode: what comes from the cache answers, fails and counts as what was compiled,
