@@ -253,8 +253,12 @@ func (r *reader) expand(name string, depth int, ext []string) []string {
 			if len(r.problems) > before {
 				return nil
 			}
-		case slices.Contains(ext, filepath.Ext(e.Name())) && readable(e.Type()):
-			out = append(out, path)
+		case slices.Contains(ext, filepath.Ext(e.Name())):
+			out = append(out, path) // of what is no file, reading says so
+		case slices.Contains(ext, strings.ToLower(filepath.Ext(e.Name()))):
+			r.problem("rename it, or remove it", "%s is passed over: only names that end in %s count",
+				path, strings.Join(ext, " or "))
+			return nil
 		}
 	}
 	return out
@@ -268,6 +272,3 @@ func (r *reader) linksDir(path string, e fs.DirEntry) bool {
 	_, err := r.host.ReadDir(path)
 	return !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrNotExist)
 }
-
-// readable reports whether reading the entry may give a file: links may, pipes and devices not.
-func readable(m fs.FileMode) bool { return m.IsRegular() || m&fs.ModeSymlink != 0 }

@@ -18,7 +18,9 @@ func TestNoRegularFile(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(syscall.Mkfifo(at("pipe.rego"), 0o600),
 		syscall.Mkfifo(at("pipe.yaml"), 0o600), os.Mkdir(at("linked"), 0o700),
-		os.Symlink("../pipe.rego", at("linked/a.rego")),
+		os.Symlink("../pipe.rego", at("linked/a.rego")), os.Mkdir(at("beside"), 0o700),
+		os.WriteFile(at("beside/a.rego"), []byte("package tierd.a\n"), 0o600),
+		syscall.Mkfifo(at("beside/b.rego"), 0o600),
 		os.Symlink("/dev/zero", at("zero.rego")),
 		os.WriteFile(at("huge.rego"), nil, 0o600), os.Truncate(at("huge.rego"), 1<<40)); err != nil {
 		t.Fatal(err)
@@ -29,6 +31,7 @@ func TestNoRegularFile(t *testing.T) {
 	for _, c := range []struct{ policies, want string }{
 		{"paths: [pipe.rego]", "pipe.rego: " + none},
 		{"paths: [linked]", "linked/a.rego: " + none},
+		{"paths: [beside]", "beside/b.rego: " + none},
 		{"paths: [zero.rego]", "zero.rego: " + none},
 		{"paths: [huge.rego]", "huge.rego is larger than 4MiB"},
 		{"data: [pipe.yaml]", "pipe.yaml: " + none},

@@ -64,7 +64,7 @@ func TestLoadPolicies(t *testing.T) {
 }
 
 // TestPoliciesInForce: an entry of policies.paths that gives only tests is refused; a link to a
-// directory is followed, and one in a circle is refused.
+// directory is followed, and one in a circle is refused, as is what looks like a policy in force.
 func TestPoliciesInForce(t *testing.T) {
 	t.Parallel()
 	const hold = "package tierd.hold\n"
@@ -74,6 +74,8 @@ func TestPoliciesInForce(t *testing.T) {
 		{"a test", "policies/a_test.rego", "", "", "policies/a_test.rego",
 			"a_test.rego holds only tests (*_test.rego), which decide nothing"},
 		{"link", "real/a.rego", "policies/teams", "../real", "policies", ""},
+		{"upper case", "policies/a.rego", "policies/b.Rego", "a.rego", "policies",
+			"b.Rego is passed over: only names that end in .rego count; rename it, or remove it"},
 		{"circle", "policies/a.rego", "policies/b", ".", "policies", "is nested deeper than 16"},
 	} {
 		dir := t.TempDir()
