@@ -13,8 +13,8 @@ import (
 // planCmd says what would be deleted.
 type planCmd struct {
 	output
-	Policies         []string `name:"policy" short:"p" placeholder:"PATH" help:"Ask these policies instead of those in force: files, or directories of them with their data."`
-	Data             []string `placeholder:"PATH" help:"More data for --policy: .yaml, .yml and .json files, or directories of them."`
+	Policies         []string `name:"policy" short:"p" sep:"none" placeholder:"PATH" help:"Ask these policies instead of those in force: files, or directories of them with their data."`
+	Data             []string `sep:"none" placeholder:"PATH" help:"More data for --policy: .yaml, .yml and .json files, or directories of them."`
 	At               *string  `placeholder:"TIME" help:"Ask as of then: an instant as in RFC 3339, a date, or how long from now, such as 7d."`
 	Save             string   `placeholder:"FILE" help:"Also write the plan to this file, as JSON."`
 	DetailedExitcode bool     `help:"Exit with 4 if anything would be deleted; with --policy or --at, if the answer is another than today's."`

@@ -29,7 +29,7 @@ type policyCmd struct {
 // policyFiles are the policies that a command is about.
 type policyFiles struct {
 	Paths []string `arg:"" optional:"" name:"path" help:"Policies: files, or directories of them with their data. Without any, those of the configuration."`
-	Data  []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
+	Data  []string `sep:"none" placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
 }
 
 // policySource is policies, their tests and their data, as they were read.
@@ -55,8 +55,8 @@ func (f *policyFiles) load(a *app) (*policySource, error) {
 
 // askedPolicies are the policies that a command asks something.
 type askedPolicies struct {
-	Policies []string `name:"policy" short:"p" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
-	Data     []string `placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
+	Policies []string `name:"policy" short:"p" sep:"none" placeholder:"PATH" help:"Policies to ask: files, or directories of them with their data. Without any, those of the configuration."`
+	Data     []string `sep:"none" placeholder:"PATH" help:"More data: .yaml, .yml and .json files, or directories of them."`
 }
 
 // read reads them. Those that are named must be able to decide.
@@ -70,6 +70,9 @@ func (f *askedPolicies) read(a *app) (*policySource, error) {
 
 // readPolicies reads the named policies and data, or without any name those of the configuration.
 func readPolicies(a *app, paths, data []string) (*policySource, error) {
+	if slices.Contains(slices.Concat(paths, data), "") {
+		return nil, usagef("the path \"\" names no file and no directory")
+	}
 	var g *config.Generation
 	var err error
 	if len(paths) > 0 {

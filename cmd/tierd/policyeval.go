@@ -25,7 +25,7 @@ type policyInput struct {
 	askedPolicies
 	Input   string   `arg:"" name:"input" help:"A saved input (a file, or - for stdin), or LOG@OFFSET for that of a segment now."`
 	Action  string   `default:"" enum:",delete_local,delete_remote" placeholder:"ACTION" help:"With LOG@OFFSET: which deletion to ask about, delete_local or delete_remote. Without it the local one where there is a local segment."`
-	Unknown []string `name:"unknown-fact" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`
+	Unknown []string `name:"unknown-fact" sep:"none" placeholder:"NAME" help:"A fact that is not known, whatever the input says."`
 }
 
 // load reads the policies, and what they are asked about.

@@ -42,7 +42,7 @@ func (c *policyTestCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Threshold < 0 || c.Threshold > 100 {
+	if !(c.Threshold >= 0 && c.Threshold <= 100) { // also where it is no number
 		return usagef("--threshold %g: want a percentage from 0 to 100", c.Threshold)
 	}
 	o := suite.Options{Load: s.options}
