@@ -199,6 +199,7 @@ func meantAnswer(name string) string {
 	if name == "" || slices.Contains(answers, name) {
 		return ""
 	}
+	name = strings.ToLower(strings.Trim(name, "_"))
 	if meant := likelyMistakes[name]; meant != "" {
 		return meant
 	}
