@@ -2,6 +2,7 @@ package tier
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -28,10 +29,17 @@ type Position uint64
 // it so that instants are small, comparable and never read from a clock.
 type Time int64
 
-// TimeOf converts t; the zero time.Time becomes the absent Time.
+// TimeOf converts t; the zero time.Time becomes the absent Time. What lies beyond the years that a
+// Time can hold, as the modification time of a file may, becomes one as far off as durations can be
+// computed to: else it would come out as any time, and a file of the year 2600 be centuries old.
 func TimeOf(t time.Time) Time {
-	if t.IsZero() {
+	switch year := t.UTC().Year(); {
+	case t.IsZero():
 		return 0
+	case year < yearMin:
+		return math.MinInt64 / 2
+	case year > yearMax:
+		return math.MaxInt64
 	}
 	return Time(t.UnixNano())
 }

@@ -1,7 +1,9 @@
 package tier_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -25,5 +27,32 @@ func TestParseTime(t *testing.T) {
 		if at, err := tier.ParseTime(s); err == nil {
 			t.Errorf("%q is taken for %s", s, at)
 		}
+	}
+}
+
+// TestTimeOf: no instant comes out as another one, however far it is.
+func TestTimeOf(t *testing.T) {
+	t.Parallel()
+	day := func(year int) time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		at   time.Time
+		want tier.Time
+	}{
+		{time.Time{}, 0},
+		{day(2026), tier.Time(day(2026).UnixNano())},
+		{day(1900), tier.Time(day(1900).UnixNano())},
+		{day(2261), tier.Time(day(2261).UnixNano())},
+		{day(2262), math.MaxInt64},
+		{day(2600), math.MaxInt64},
+		{day(9999), math.MaxInt64},
+		{day(1678), tier.Time(day(1678).UnixNano())},
+		{day(1600), -1 << 62},
+	} {
+		if got := tier.TimeOf(c.at); got != c.want {
+			t.Errorf("%s is %d, want %d", c.at, got, c.want)
+		}
+	}
+	if age := tier.TimeOf(day(2026)).Sub(tier.TimeOf(day(1600))); age < 0 {
+		t.Errorf("what is older than can be said is %s old", age)
 	}
 }
