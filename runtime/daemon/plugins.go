@@ -248,15 +248,22 @@ func (s *selector) run(f engine.Select) engine.Selected {
 	return answer
 }
 
-// reasons are why plugins gave no answer to the last question.
-func (s *selector) reasons() (out []tier.Reason) {
+// reasons are why plugins gave no answer to the last question. They stay until a plugin answers or
+// another generation is loaded, also where nothing is left to ask about: nobody has seen that it is
+// well again.
+func (s *selector) reasons(now tier.Time) (out []tier.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.late != nil {
 		out = append(out, *s.late)
 	}
 	for _, f := range s.faults {
-		out = append(out, f.Reason())
+		r := f.Reason()
+		if f.Until <= now {
+			r.Until = 0
+			r.Text += "; it is asked again where something is to be copied or deleted"
+		}
+		out = append(out, r)
 	}
 	return out
 }
@@ -305,7 +312,7 @@ func (d *Daemon) toldByPlugins(plugins []string, r *plugin.Result) {
 // pluginReasons are the plugins that do not answer.
 func (d *Daemon) pluginReasons() []tier.Reason {
 	if s := d.gen.Load().plugins; s != nil {
-		return s.reasons()
+		return s.reasons(d.now())
 	}
 	return nil
 }

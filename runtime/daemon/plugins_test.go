@@ -335,7 +335,7 @@ func TestAPluginIsNotWaitedForTooLong(t *testing.T) {
 		if !ok || !strings.Contains(r.Reason.Text, want) {
 			t.Errorf("%+v, want %q", r, want)
 		}
-		if why := s.reasons(); len(why) != 1 || why[0] != r.Reason {
+		if why := s.reasons(0); len(why) != 1 || why[0] != r.Reason {
 			t.Errorf("shown is %+v, want %+v", why, r.Reason)
 		}
 	}
@@ -347,8 +347,8 @@ func TestAPluginIsNotWaitedForTooLong(t *testing.T) {
 	s.patience = 10 * time.Second
 	for {
 		if r, ok := s.ask(t.Context(), f).(engine.Selected); ok {
-			if len(r.Scores) != 1 || len(s.reasons()) != 0 {
-				t.Errorf("%+v; shown is %+v", r, s.reasons())
+			if len(r.Scores) != 1 || len(s.reasons(0)) != 0 {
+				t.Errorf("%+v; shown is %+v", r, s.reasons(0))
 			}
 			break
 		}
@@ -358,5 +358,25 @@ func TestAPluginIsNotWaitedForTooLong(t *testing.T) {
 	s.ask(canceled, f) // may be either
 	if err := s.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAFaultStaysWithItsTime: a plugin's fault is shown until it answers; once its rest is over
+// nothing says that it is asked at that time, since there may be nothing to ask about.
+func TestAFaultStaysWithItsTime(t *testing.T) {
+	t.Parallel()
+	const until = 1000
+	s := &selector{faults: []plugin.Fault{{Plugin: "imp", Kind: plugin.FaultTrap, Text: "unreachable",
+		Until: until}}}
+	for now, want := range map[tier.Time]tier.Reason{
+		until - 1: {Until: until, Text: "plugin imp gave no answer (trap), the built-in order serves: " +
+			"unreachable"},
+		until: {Text: "plugin imp gave no answer (trap), the built-in order serves: unreachable; " +
+			"it is asked again where something is to be copied or deleted"},
+	} {
+		want.Code = tier.CodePluginFault
+		if got := s.reasons(now); len(got) != 1 || got[0] != want {
+			t.Errorf("at %d: %+v, want %+v", now, got, want)
+		}
 	}
 }
