@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tierd/tierd/runtime/document"
 )
 
 // Plugin is one WebAssembly plugin. It is pinned: a file with another content refuses the whole
@@ -109,8 +110,8 @@ func (d *decoder) json(n *yaml.Node) json.RawMessage {
 	return text
 }
 
-// jsonValue is the value of a node as encoding/json wants it. What JSON has no word for is a
-// problem.
+// jsonValue is the value of a node as encoding/json wants it. What JSON has no word for, and what
+// means one thing to some programs and another to others, is a problem.
 func (d *decoder) jsonValue(n *yaml.Node) any {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		d.problem(n, "", "config: got %s", describe(n))
@@ -128,28 +129,11 @@ func (d *decoder) jsonValue(n *yaml.Node) any {
 		}
 		return out
 	}
-	var out any
-	switch n.ShortTag() {
-	case "!!str":
-		return n.Value
-	case "!!null":
-		return nil
-	case "!!bool", "!!int", "!!float":
-		if err := n.Decode(&out); err != nil {
-			d.problem(n, "", "config: %s: %v", describe(n), err)
-			return nil
-		}
-	default:
-		d.problem(n, "write it in quotes", "config: got %s", describe(n))
-		return nil
+	v, err := document.Scalar(n)
+	if wrong := (*document.Error)(nil); errors.As(err, &wrong) {
+		d.problem(n, wrong.Hint, "config: %s", wrong.Text)
 	}
-	if f, ok := out.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
-		d.problem(n, "write it in quotes", "config: %s is no number in JSON", n.Value)
-		return nil
-	} else if ok && f == 0 {
-		return 0 // JSON's -0 is YAML's 0
-	}
-	return out
+	return v
 }
 
 // modules reads the files of the plugins, in their order, and compares them with what pins them.

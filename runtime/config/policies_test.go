@@ -48,7 +48,7 @@ func TestLoadPolicies(t *testing.T) {
 			"theirs; give it another name"},
 		{"p", "nothing.json", "nothing.json:1: the JSON ends too early; want one document of keys " +
 			"and values"},
-		{"p", "many.yaml", "many.yaml:2:5: .nan is no number in JSON; put it in quotes"},
+		{"p", "many.yaml", "many.yaml:2:5: .nan is no number in JSON; write it in quotes"},
 	} {
 		g, err := LoadPolicies(strings.Fields(c.paths), strings.Fields(c.data), m.host())
 		got := ""

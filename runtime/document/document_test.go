@@ -48,7 +48,7 @@ func TestJSON(t *testing.T) {
 
 func TestYAML(t *testing.T) {
 	t.Parallel()
-	const quotes = "; write true or false, or put it in quotes"
+	const quotes = "; write true or false, or quotes"
 	for _, c := range []struct{ content, want string }{
 		{"a: [1, -2.50, +7, 1e3, x, 'yes', true, False, ~, {}, y, n]",
 			`{"a":[1,-2.50,7,1e3,"x","yes",true,false,null,{},"y","n"]}`},
@@ -65,16 +65,16 @@ func TestYAML(t *testing.T) {
 		{"a: yes", "f.yaml:1:4: yes is a truth value to some programs, and a text to others" + quotes},
 		{"a:\n- x\n- NO", "f.yaml:3:3: NO is a truth value to some programs, and a text to others" +
 			quotes},
-		{"a: 1e400", "f.yaml:1:4: the number 1e400 is too large; put it in quotes if it is a text"},
-		{"a: 1_0e400", "f.yaml:1:4: the number 1_0e400 is too large; put it in quotes if it is a text"},
-		{"a: [.inf]", "f.yaml:1:5: .inf is no number in JSON; put it in quotes"},
+		{"a: 1e400", "f.yaml:1:4: the number 1e400 is too large; write it in quotes if it is a text"},
+		{"a: 1_0e400", "f.yaml:1:4: the number 1_0e400 is too large; write it in quotes if it is a text"},
+		{"a: [.inf]", "f.yaml:1:5: .inf is no number in JSON; write it in quotes"},
 		{"a: {1: x}", "f.yaml:1:5: a key that is no text; write it in quotes"},
 		{"a: {~: x}", "f.yaml:1:5: a key that is no text; write it in quotes"},
 		{"a: {[1]: x}", "f.yaml:1:5: a key that is no text; write it in quotes"},
 		{"2026-01-01: x", "f.yaml:1:1: a key that is no text; write it in quotes"},
 		{"a: 1\nb: 2\n'a': 3", `f.yaml:3:1: the key "a" stands twice; keep one of them`},
-		{"a: !!binary aGk=", "f.yaml:1:4: a value with the tag !!binary"},
-		{"a: !mine x", "f.yaml:1:4: a value with the tag !mine"},
+		{"a: !!binary aGk=", "f.yaml:1:4: a value with the tag !!binary; write it in quotes"},
+		{"a: !mine x", "f.yaml:1:4: a value with the tag !mine; write it in quotes"},
 		{"a: !!set {x}", "f.yaml:1:4: a mapping with the tag !!set"},
 		{"a: !mine [x]", "f.yaml:1:4: a list with the tag !mine"},
 		{"a: {<<: 7}", "f.yaml:1:9: << wants a mapping, or a list of them"},

@@ -102,7 +102,7 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (any, error) {
 		}
 		return r.mapping(n, depth)
 	}
-	return scalar(n)
+	return Scalar(n)
 }
 
 func (r *yamlReader) mapping(n *yaml.Node, depth int) (any, error) {
@@ -170,18 +170,20 @@ var (
 	numeric = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 )
 
-func scalar(n *yaml.Node) (any, error) {
+// Scalar is the value of a node that is neither a mapping nor a list nor an alias, as in
+// Document.Value. The error is an *Error.
+func Scalar(n *yaml.Node) (any, error) {
 	const plain = yaml.Style(0)
 	switch tag := n.ShortTag(); tag {
 	case "!!null":
 		return nil, nil
 	case "!!str":
 		if n.Style == plain && ambiguous.MatchString(n.Value) {
-			return nil, wrong(n, "write true or false, or put it in quotes",
+			return nil, wrong(n, "write true or false, or quotes",
 				"%s is a truth value to some programs, and a text to others", n.Value)
 		}
 		if n.Style == plain && numeric.MatchString(n.Value) {
-			return nil, wrong(n, "put it in quotes if it is a text",
+			return nil, wrong(n, "write it in quotes if it is a text",
 				"the number %.40s is too large", n.Value)
 		}
 		return n.Value, nil
@@ -196,7 +198,7 @@ func scalar(n *yaml.Node) (any, error) {
 	case "!!int", "!!float":
 		return yamlNumber(n)
 	default:
-		return nil, wrong(n, "", "a value with the tag %s", tag)
+		return nil, wrong(n, "write it in quotes", "a value with the tag %s", tag)
 	}
 }
 
@@ -209,7 +211,7 @@ func yamlNumber(n *yaml.Node) (any, error) {
 		}
 		f, isFloat := v.(float64)
 		if isFloat && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			return nil, wrong(n, "put it in quotes", "%s is no number in JSON", n.Value)
+			return nil, wrong(n, "write it in quotes", "%s is no number in JSON", n.Value)
 		}
 		shown, err := json.Marshal(v)
 		if err != nil {
@@ -219,7 +221,7 @@ func yamlNumber(n *yaml.Node) (any, error) {
 	}
 	v, err := number(text)
 	if err != nil {
-		return nil, wrong(n, "put it in quotes if it is a text", "%v", err)
+		return nil, wrong(n, "write it in quotes if it is a text", "%v", err)
 	}
 	return v, nil
 }
