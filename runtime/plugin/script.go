@@ -251,7 +251,7 @@ func parseBytes(s string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n<<shift>>shift != n {
+	if err != nil || n < 0 || n<<shift>>shift != n {
 		return 0, fmt.Errorf("want bytes, such as 1024 or 100MiB")
 	}
 	return n << shift, nil

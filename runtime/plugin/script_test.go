@@ -83,6 +83,7 @@ func TestScriptRefuses(t *testing.T) {
 		{"log a/0 size=1", "f:1: size=1: want local_bytes=, disk_used=,"},
 		{"log a/0 local_bytes=1MB", "f:1: local_bytes=1MB: want bytes, such as 1024 or 100MiB"},
 		{"log a/0 local_bytes=99999999TiB", "f:1: local_bytes=99999999TiB: want bytes"},
+		{"log a/0 local_bytes=-5", "f:1: local_bytes=-5: want bytes"},
 		{"log a/0 state=enabled", "f:1: state=enabled: want ENABLED, DISABLING or DISABLED"},
 		{"seg 0 1", "f:1: seg: want base and next offsets, after a log"},
 		{"log a/0\nseg 0", "f:2: seg: want base and next offsets, after a log"},
