@@ -14,8 +14,18 @@ violation contains msg if {
 violation contains msg if {
 	input.final
 	input.segment.age_ns < time.parse_duration_ns("720h")
+	not left_before
 	msg := sprintf("the last copy of %s goes %d seconds after it was written", [
 		input.log.id,
 		input.segment.age_ns / 1000000000,
 	])
+}
+
+# What its owner writes once more where the log has begun later is no part of the log, and goes by
+# the limits of local segments.
+left_before if {
+	some d in input.history
+	d.action == "delete_remote"
+	d.log == input.log.id
+	d.next >= input.segment.next
 }
