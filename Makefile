@@ -59,10 +59,13 @@ crash: ## kill the real command KILLS times (200) at random moments of its work
 
 SEEDS ?= 1..1000
 
-sim: ## try the simulated histories of SEEDS (1..1000), of files and of a broker, for 3 minutes
+sim: ## try the histories of SEEDS (1..1000) for 3 minutes, and the project that tiersim init writes
 	@$(GO) build -o bin/ ./cmd/tiersim
 	bin/tiersim check --builtin --seeds $(SEEDS) --budget 2m --out bin
 	bin/tiersim check --builtin --layout kafka --seeds $(SEEDS) --budget 1m --out bin
+	rm -rf bin/retention
+	bin/tiersim init bin/retention >/dev/null
+	bin/tiersim check --config bin/retention --seeds 200 --budget 3m --out bin
 
 fresh: ## try simulated histories that nobody has tried before, for a minute
 	@$(GO) build -o bin/ ./cmd/tiersim

@@ -74,7 +74,7 @@ func TestExamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, said := tiersim(t, "check", "--config", "../../testdata/sim/examples/"+name,
-				"--seeds", "13..20", "--out", t.TempDir(), "--allow-vacuous")
+				"--seeds", "8", "--out", t.TempDir(), "--allow-vacuous")
 			if code != exitPassed {
 				t.Errorf("exit code %d:\n%s", code, said)
 			}
