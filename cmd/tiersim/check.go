@@ -239,8 +239,10 @@ func (a *app) summary(out *report.Run) {
 	for _, line := range out.NotApplicable() {
 		a.printf("not applicable: %s\n", line)
 	}
-	for _, v := range out.Vacuous {
-		a.printf("VACUOUS: %s\n", v)
+	if len(out.Failures) == 0 { // a failure ends the run before it has met everything
+		for _, v := range out.Vacuous {
+			a.printf("VACUOUS: %s\n", v)
+		}
 	}
 	if out.Exit == exitPassed {
 		a.printf("passed\n")

@@ -182,7 +182,7 @@ func parse(modules []Module, errs *Errors) map[string]*ast.Module {
 		module := parseModule(m, errs)
 		switch {
 		case module == nil:
-		case module.Package.Path.Equal(simPackage):
+		case IsProperties(module):
 			checkNoAnswer(module, "which only tiersim asks, for violation", errs)
 		default:
 			parsed[m.Path] = module

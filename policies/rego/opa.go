@@ -31,6 +31,9 @@ func WithTests(modules []Module) (map[string]*ast.Module, error) {
 // IsTest reports whether a file is of tests: its name ends in _test.rego, as OPA has it.
 func IsTest(path string) bool { return strings.HasSuffix(path, "_test.rego") }
 
+// IsProperties reports whether a module has properties of tiersim, which decide nothing.
+func IsProperties(m *ast.Module) bool { return m.Package.Path.Equal(simPackage) }
+
 // IsBuiltin reports whether the path is that of the built-in policy.
 func IsBuiltin(path string) bool { return path == builtinPath }
 

@@ -53,7 +53,7 @@ func LoadPromises(modules []Module, data map[string]any, opts Options) (*Promise
 	}
 	some := false
 	for _, m := range parsed {
-		some = some || m.Package.Path.Equal(simPackage)
+		some = some || IsProperties(m)
 	}
 	if !some {
 		return nil, nil
@@ -98,7 +98,7 @@ func promiseModules(modules []Module, errs *Errors) map[string]*ast.Module {
 			continue
 		}
 		path := module.Package.Path
-		if path.Equal(simPackage) {
+		if IsProperties(module) {
 			checkPromises(module, errs)
 			out[m.Path] = module
 		} else if path.HasPrefix(libPackage) {
@@ -125,7 +125,7 @@ func checkPromiseNames(c *ast.Compiler, errs *Errors) {
 	found := false
 	for _, path := range paths(c.Modules) {
 		m := c.Modules[path]
-		if !m.Package.Path.Equal(simPackage) {
+		if !IsProperties(m) {
 			continue
 		}
 		last = m.Package.Location

@@ -51,7 +51,7 @@ func Decides(modules []Module) bool {
 	return slices.ContainsFunc(modules, func(m Module) bool {
 		var unread Errors
 		module := parseModule(m, &unread)
-		return !IsTest(m.Path) && (module == nil || !module.Package.Path.Equal(simPackage))
+		return !IsTest(m.Path) && (module == nil || !IsProperties(module))
 	})
 }
 

@@ -257,8 +257,10 @@ func (r *Run) Annotations() string {
 		fmt.Fprintf(&b, "::error %stitle=%s::%s; %s\n", at(f.Decided), escape(f.Property, true),
 			escape(f.Text, false), escape(f.Replay, false))
 	}
-	for _, v := range r.Vacuous {
-		fmt.Fprintf(&b, "::error title=VACUOUS::%s\n", escape(v, false))
+	if len(r.Failures) == 0 { // a failure ends the run before it has met everything
+		for _, v := range r.Vacuous {
+			fmt.Fprintf(&b, "::error title=VACUOUS::%s\n", escape(v, false))
+		}
 	}
 	for _, seed := range r.Unequal {
 		fmt.Fprintf(&b, "::error title=not deterministic::two runs of seed %d differ\n", seed)

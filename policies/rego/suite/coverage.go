@@ -49,7 +49,7 @@ func percent(covered, uncovered int) float64 {
 func coverageOf(report cover.Report, modules map[string]*ast.Module) (c Coverage) {
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
 		r := report.Files[path]
-		if rego.IsTest(path) || rego.IsBuiltin(path) || r == nil {
+		if rego.IsTest(path) || rego.IsBuiltin(path) || rego.IsProperties(modules[path]) || r == nil {
 			continue
 		}
 		f := FileCoverage{Path: path, Covered: r.CoveredLines, Uncovered: r.NotCoveredLines}
