@@ -76,8 +76,7 @@ func statusHead(p *page, s *api.Status) {
 	}
 	for _, t := range s.Tables {
 		if t.Paused != nil {
-			p.alarm("! table %s is paused: %s; go on with: tierd resume %s", t.Table,
-				humanReason(s.Now, *t.Paused), t.Table)
+			p.alarm("! table %s is paused: %s", t.Table, humanReason(s.Now, *t.Paused))
 		}
 	}
 }

@@ -201,7 +201,7 @@ func (o *objections) brake(f *Facts) {
 		o.add(tier.CodeBrake,
 			"%s (%s) of the table within %s would pass the brake of %d (%s)",
 			tier.Count(s.Window.Segments, "segment"), tier.Count(s.Window.Bytes, "byte"), s.Brake.Per,
-			s.Brake.MaxSegments, tier.Count(s.Brake.MaxBytes, "byte"))
+			s.Brake.MaxSegments, tier.Bytes(s.Brake.MaxBytes))
 	}
 }
 

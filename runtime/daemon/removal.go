@@ -132,9 +132,9 @@ func (d *Daemon) confirm(g *generation, accept, again string) error {
 	}
 	return api.Errorf(api.CodeRefused, "remote.storage.enable is false and "+
 		"remote.log.disable.policy is delete, which would delete the remote data of %s: more than "+
-		"limits.max_delete_segments of %d or limits.max_delete_bytes of %d; %s: if that is what you "+
-		"want, run: %s --accept %s", strings.Join(beyond, ", "), b.MaxSegments, b.MaxBytes, why, again,
-		r.Digest)
+		"limits.max_delete_segments of %d or limits.max_delete_bytes of %s; %s: if that is what you "+
+		"want, run: %s --accept %s", strings.Join(beyond, ", "), b.MaxSegments,
+		tier.Bytes(b.MaxBytes), why, again, r.Digest)
 }
 
 // disablement is what a generation would let go by turning tiering off; nil if nothing.

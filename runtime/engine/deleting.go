@@ -193,7 +193,7 @@ func (e *Engine) brake(l *logIndex, t *tableIndex, braked bool, after tier.Brake
 	e.emit(Pause{ID: e.id(), Table: t.name, Reason: tier.Reason{Code: tier.CodeBrake,
 		Text: fmt.Sprintf("the next deletion would be number %d (%s in all) within %s; the limit is %d "+
 			"(%s): look into it, then run: tierd resume %s", after.Segments,
-			tier.Count(after.Bytes, "byte"), b.Per, b.MaxSegments, tier.Count(b.MaxBytes, "byte"), t.name)}})
+			tier.Count(after.Bytes, "byte"), b.Per, b.MaxSegments, tier.Bytes(b.MaxBytes), t.name)}})
 }
 
 // want queues a log whose oldest segment may go; unwant takes it out.
