@@ -93,12 +93,19 @@ func printChecked(p *page, out checked) {
 	for _, w := range out.Warnings {
 		p.line("warning: %s", w)
 	}
+	wrong := 0
 	for _, r := range out.Reach {
 		if r.Error == nil {
 			p.line("%s: works", r.What)
 		} else {
-			p.alarm("%s: %s", r.What, strings.ReplaceAll(*r.Error, "\n", "\n  "))
+			p.alarm("! %s: %s", r.What, strings.ReplaceAll(*r.Error, "\n", "\n  "))
+			wrong++
 		}
+	}
+	if wrong > 0 {
+		p.line("%s: the file is right, and of what it names %d of %d do not work: see above",
+			out.Config, wrong, len(out.Reach))
+		return
 	}
 	p.line("%s: ok", out.Config)
 }
