@@ -244,8 +244,12 @@ func (a *app) summary(out *report.Run) {
 			a.printf("VACUOUS: %s\n", v)
 		}
 	}
-	if out.Exit == exitPassed {
+	switch out.Exit {
+	case exitPassed:
 		a.printf("passed\n")
+	case exitVacuous:
+		a.printf("not passed: more --seeds may meet it; --allow-vacuous is for runs that are short " +
+			"on purpose\n")
 	}
 }
 

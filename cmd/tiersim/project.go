@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -206,9 +207,12 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 	samples := map[string]string{}
 	for _, text := range f.Fact {
 		name, file, ok := strings.Cut(text, "=")
-		if !ok || !slices.Contains(cfg.FactNames(), name) {
-			return nil, nil, usagef("--fact %s: want NAME=FILE, and NAME among %v", text,
-				cfg.FactNames())
+		if !ok {
+			return nil, nil, usagef("--fact %s: want NAME=FILE", text)
+		}
+		if names := cfg.FactNames(); !slices.Contains(names, name) {
+			return nil, nil, usagef("--fact %s: the configuration has no fact %q; it has %s", text, name,
+				cmp.Or(strings.Join(names, ", "), "none"))
 		}
 		samples[name] = file
 	}
