@@ -379,7 +379,6 @@ func (d *Daemon) result(f engine.Effect, r engine.Result, took time.Duration) {
 		d.log.Error("offsets are in neither tier; a hole is recorded", "log",
 			f.(engine.RecordHole).Log.String(), "range", r.Hole.Range.String(), "cause", r.Hole.Cause)
 	}
-	d.progress()
 }
 
 func (d *Daemon) executor() *exec.Executor {

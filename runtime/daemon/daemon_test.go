@@ -180,6 +180,26 @@ func (l *syncedLog) String() string {
 	return l.text.String()
 }
 
+// TestProgressCountsOnce: what was copied is not counted among what is left, too.
+func TestProgressCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.segments("orders/0", 1)
+	opts := s.options()
+	var most atomic.Int64
+	opts.Progress = func(p Progress) {
+		if n := p.CopiedSegments + p.UncopiedSegments; n > 1 {
+			most.Store(n)
+		}
+	}
+	if _, err := s.once(opts); err != nil {
+		t.Fatalf("%v\n%s", err, s.log.String())
+	}
+	if n := most.Load(); n != 0 {
+		t.Errorf("of 1 segment %d were told", n)
+	}
+}
+
 func TestRunOnceCopiesAndDeletes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
