@@ -209,11 +209,12 @@ func eachAtOnce(ctx context.Context, n int, do func(context.Context, int) error)
 
 func (d *Daemon) fill(ctx context.Context, m offsets.Medium, local map[tier.LogID]tier.Scan,
 	o RebuildOptions) (*rebuild.Report, error) {
-	b, err := offsets.NewBuilder(m, d.now(), d.now())
+	now := d.now()
+	b, err := offsets.NewBuilder(m, now, now)
 	if err != nil {
 		return nil, err
 	}
-	report, err := rebuild.Run(ctx, rebuild.Config{Store: d.store, Now: d.now(), Mode: o.Verify,
+	report, err := rebuild.Run(ctx, rebuild.Config{Store: d.store, Now: now, Mode: o.Verify,
 		Each: eachAtOnce, Table: d.gen.Load().config.Table, Dry: o.Dry, Progress: o.Progress,
 		Local: func(id tier.LogID) (tier.Scan, bool) { s, ok := local[id]; return s, ok }}, b)
 	if err != nil {

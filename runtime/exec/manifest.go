@@ -63,6 +63,9 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 		return engine.Failed{Reason: *why}, nil
 	}
 	hole := tier.Hole{Range: f.Range, Cause: f.Cause, At: x.c.Now()}
+	if x.c.Ledger.Table(f.Log.Table).Since <= x.c.Ledger.Rebuilt() {
+		hole.Cause = tier.HoleSourceGone // the epoch is the rebuild's: tiering was not off
+	}
 	pos, err := x.append(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})
 	if errors.Is(err, ErrRefused) {
 		if done, err := x.recordedHole(f); done != nil || err != nil {
