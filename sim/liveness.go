@@ -235,18 +235,24 @@ func (o *Oracle) counted(ledger *ledgerTruth) {
 	if p == nil || p.err != nil || len(o.deletions) == 0 {
 		return
 	}
-	if slices.ContainsFunc(o.w.intents(), func(in *intent) bool { return in.outcome == "" }) {
-		return // the next start resolves and counts them
-	}
-	gone := o.gone()
-	for _, t := range ledger.tables {
-		var n int64
-		for _, d := range gone {
+	// Most looks end here: all that ever went are no more than what is counted.
+	exceeded := func(t *tier.TableState, list []deletion) (n int64, more bool) {
+		for _, d := range list {
 			if d.log.Table == t.Table && d.at >= t.Window.Since && !d.forgiven {
 				n++
 			}
 		}
-		if n > t.Window.Segments {
+		return n, n > t.Window.Segments
+	}
+	for i := range ledger.tables {
+		t := &ledger.tables[i]
+		if _, more := exceeded(t, o.deletions); !more {
+			continue
+		}
+		n, more := exceeded(t, o.gone())
+		if more && !slices.ContainsFunc(o.w.intents(), func(in *intent) bool {
+			return in.outcome == "" // the next start resolves and counts them
+		}) {
 			o.violate(CountedOnce, "%d segments of %s went since %s, and the brake counts %d", n,
 				t.Table, t.Window.Since, t.Window.Segments)
 		}

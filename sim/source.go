@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -164,9 +165,8 @@ func (w *World) Bases(id tier.LogID) ([]tier.Offset, error) {
 // baseOf reads the name of a file with records.
 func baseOf(name string) (tier.Offset, bool) {
 	stem, ok := strings.CutSuffix(name, ".log")
-	var base tier.Offset
-	n, _ := fmt.Sscanf(stem, "%d", &base)
-	return base, ok && n == 1 && segmentName(base) == name
+	base, err := strconv.ParseInt(stem, 10, 64)
+	return tier.Offset(base), ok && err == nil && segmentName(tier.Offset(base)) == name
 }
 
 // Remove plays the program that owns the log: it removes the files of one segment, durably.

@@ -199,8 +199,26 @@ func (t *ledgerTruth) table(name string) tier.TableState {
 	return tier.TableState{Table: name}
 }
 
-// ledgerNow reads the ledger as a process that started now would find it.
+// ledgerNow is the ledger as a process that started now would find it. It is read anew after each
+// commit, and is not to be changed by who looks at it.
 func (w *World) ledgerNow() (*ledgerTruth, error) {
+	r := &w.ledgerRead
+	if commits := w.Medium.Commits(); r.medium != w.Medium || r.commits != commits {
+		r.medium, r.commits = w.Medium, commits
+		r.truth, r.err = w.readLedger()
+	}
+	return r.truth, r.err
+}
+
+// ledgerRead is what the ledger was when it was read last.
+type ledgerRead struct {
+	medium  *offsets.Memory
+	commits uint64
+	truth   *ledgerTruth
+	err     error
+}
+
+func (w *World) readLedger() (*ledgerTruth, error) {
 	l, err := offsets.Open(w.Medium.Clone())
 	if err != nil {
 		return nil, err
@@ -241,15 +259,35 @@ type storeTruth struct {
 	facts   map[tier.LogID][]tier.Fact
 }
 
-// storeNow reads the store past all faults.
+// storeNow is the store past all faults. It is read anew after each change, and is not to be
+// changed by who looks at it.
 func (w *World) storeNow(ledger string) *storeTruth {
+	r := &w.storeRead
+	if n := w.Objects.Changes(); r.truth == nil || r.changes != n || r.ledger != ledger {
+		r.truth, r.changes, r.ledger = w.readStore(ledger), n, ledger
+	}
+	return r.truth
+}
+
+// storeRead is what the store was when it was read last.
+type storeRead struct {
+	changes uint64
+	ledger  string
+	truth   *storeTruth
+}
+
+func (w *World) readStore(ledger string) *storeTruth {
 	store, err := objstore.New(w.Objects, ledger)
 	must(err)
 	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
 	for _, key := range w.Objects.Keys() {
-		k, err := t.keys.Parse(key)
-		if err != nil {
-			k.Kind = ""
+		k, parsed := w.parsed[key]
+		if !parsed {
+			var err error
+			if k, err = t.keys.Parse(key); err != nil {
+				k.Kind = ""
+			}
+			w.parsed[key] = k // a world has one ledger id
 		}
 		if k.Kind != objstore.KeyFile {
 			t.others = append(t.others, object{key: key, Key: k})

@@ -101,8 +101,11 @@ type World struct {
 	bad        []badCopy
 	reading    verify.Reading
 
-	audited   auditTruth
-	manifests map[tier.LogID]manifestTruth
+	audited    auditTruth
+	manifests  map[tier.LogID]manifestTruth
+	ledgerRead ledgerRead
+	storeRead  storeRead
+	parsed     map[string]objstore.Key
 }
 
 // process is one life of tierd.
@@ -142,7 +145,8 @@ const (
 
 // NewWorld returns a world with an empty disk and store, and no process yet.
 func NewWorld(c Config, now tier.Time) (*World, error) {
-	w := &World{Config: c, Now: now, manifests: map[tier.LogID]manifestTruth{}}
+	w := &World{Config: c, Now: now, manifests: map[tier.LogID]manifestTruth{},
+		parsed: map[string]objstore.Key{}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
 		if err := w.Disk.Mkdir(dir); err != nil {

@@ -32,6 +32,7 @@ type Mem struct {
 	mu      sync.Mutex
 	objects map[string]object
 	dirs    map[string]int // how many objects lie below the directory
+	changes uint64
 }
 
 type object struct {
@@ -56,6 +57,13 @@ func (m *Mem) Keys() []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// Changes is how often an object was stored or taken away so far.
+func (m *Mem) Changes() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
 }
 
 // Object returns a copy of an object's content, past all faults.
@@ -85,6 +93,7 @@ func (m *Mem) store(key string, data []byte) {
 		}
 	}
 	m.objects[key] = object{data: data, modified: m.now()}
+	m.changes++
 }
 
 func (m *Mem) remove(key string) bool {
@@ -92,6 +101,7 @@ func (m *Mem) remove(key string) bool {
 		return false
 	}
 	delete(m.objects, key)
+	m.changes++
 	for dir := range parents(key) {
 		if m.dirs[dir]--; m.dirs[dir] == 0 {
 			delete(m.dirs, dir)
