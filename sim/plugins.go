@@ -28,9 +28,10 @@ func (a *asker) forget() {
 	*a = asker{}
 }
 
-// Close gives back what a world that is used no more has of its plugins. The set stays the
-// caller's.
+// Close gives back what a world that is used no more has of its plugins and of its ledger's file.
+// The set stays the caller's.
 func (w *World) Close() {
+	w.letGo()
 	if w.process != nil {
 		w.process.asker.forget()
 	}

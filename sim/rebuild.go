@@ -24,6 +24,7 @@ func (w *World) Remember() (putBack func()) {
 			w.oracle.bury()
 		}
 		w.Medium = backup
+		w.boltKnown = false
 		w.wire()
 		if w.oracle != nil {
 			w.oracle.forget()
@@ -44,6 +45,7 @@ func (w *World) Rebuild() (*rebuild.Report, error) {
 		return nil, err
 	}
 	w.Medium = medium
+	w.boltKnown = false
 	w.wire()
 	if w.oracle != nil {
 		if oldErr == nil {

@@ -57,6 +57,9 @@ type Config struct {
 	// Plugins are asked what to copy first, and what to hold or keep; nil is none.
 	Plugins *plugin.Set
 	HoldMax time.Duration
+	// LedgerDir has a directory where the ledger shall lie in a real bbolt file; empty keeps it in
+	// memory. It is of one world, which must be observed.
+	LedgerDir string
 	// MaxClockStep is as in the configuration; with 0 there is only one clock.
 	MaxClockStep time.Duration
 }
@@ -104,6 +107,8 @@ type World struct {
 	audited    auditTruth
 	manifests  map[tier.LogID]manifestTruth
 	ledgerRead ledgerRead
+	bolt       *onBolt // nil while no process has it
+	boltKnown  bool    // the file must hold what was committed
 	storeRead  storeRead
 	parsed     map[string]objstore.Key
 }
@@ -237,7 +242,11 @@ func (w *World) start() error {
 }
 
 func (w *World) open(p *process) (err error) {
-	if p.ledger, err = offsets.Open(w.Medium); err != nil {
+	medium, err := w.medium()
+	if err != nil {
+		return err
+	}
+	if p.ledger, err = offsets.Open(medium); err != nil {
 		return err
 	}
 	dir, err := w.Disk.Sub(auditDir)
@@ -552,6 +561,7 @@ func (w *World) Kill() {
 }
 
 func (w *World) ended() {
+	w.letGo()
 	w.Medium = w.Medium.Crash()
 	w.wire()
 	w.stopped = false

@@ -225,9 +225,9 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 
 // summary is the end of a run on a terminal.
 func (a *app) summary(out *report.Run) {
-	a.printf("%d histories (%d without faults, %d run twice) in %s: %d operations, %d crashes, "+
-		"%d decisions, %d local deletions, %s simulated\n", out.Histories, out.Faultless,
-		out.Repeated, out.Elapsed.Round(time.Millisecond), out.Operations, out.Crashes,
+	a.printf("%d histories (%d without faults, %d on bbolt, %d run twice) in %s: %d operations, "+
+		"%d crashes, %d decisions, %d local deletions, %s simulated\n", out.Histories, out.Faultless,
+		out.OnBolt, out.Repeated, out.Elapsed.Round(time.Millisecond), out.Operations, out.Crashes,
 		out.Decisions, out.Deletions, out.Simulated.Round(time.Hour))
 	for _, seed := range out.Unequal {
 		a.printf("NOT DETERMINISTIC: two runs of seed %d differ\n", seed)
@@ -359,8 +359,26 @@ func (r *runner) take(ctx context.Context) (uint64, bool) {
 	return r.next - 1, true
 }
 
+// boltEvery is how many seeds lie between two whose ledger lies in a real bbolt file.
+const boltEvery = 25
+
+// find makes the history of a seed, with its ledger in a file where it is its turn.
+func (r *runner) find(seed uint64) (out *sim.Outcome, failure *sim.Failure, onBolt bool) {
+	if seed%boltEvery == 0 {
+		if dir, err := os.MkdirTemp("", "tiersim-"); err == nil {
+			defer func() { _ = os.RemoveAll(dir) }()
+			p := *r.p
+			p.Config.LedgerDir = dir
+			out, failure = p.Find(seed)
+			return out, failure, true
+		}
+	}
+	out, failure = r.p.Find(seed)
+	return out, failure, false
+}
+
 func (r *runner) try(seed uint64) {
-	out, failure := r.p.Find(seed)
+	out, failure, onBolt := r.find(seed)
 	again := out
 	if seed%repeatEvery == 0 {
 		again = r.p.Run(choose.NewRandom(seed), sim.Options{})
@@ -378,6 +396,9 @@ func (r *runner) try(seed uint64) {
 		}
 	}
 	s.Histories++
+	if onBolt {
+		s.OnBolt++
+	}
 	if out.Faultless {
 		s.Faultless++
 	}

@@ -24,6 +24,7 @@ type Run struct {
 	To         uint64        `json:"to"`   // the last one
 	Histories  int           `json:"histories"`
 	Faultless  int           `json:"faultless"`
+	OnBolt     int           `json:"on_bbolt"` // whose ledger lay in a real bbolt file
 	Repeated   int           `json:"repeated"` // seeds that were run twice, to compare
 	Operations int           `json:"operations"`
 	Effects    int           `json:"effects"`
