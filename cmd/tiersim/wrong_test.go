@@ -36,18 +36,28 @@ func TestWrong(t *testing.T) {
 			if err := json.Unmarshal(text, &want); err != nil {
 				t.Fatal(err)
 			}
-			code, said := tiersim(t, "check", "--config", dir, "--seeds", seedsOf(want.Exit),
-				"--out", t.TempDir(), "--shrinks", "0")
-			if code != want.Exit {
-				t.Errorf("exit code %d, want %d", code, want.Exit)
-			}
-			// Rules are named by their path from here, or from the set.
-			said = strings.ReplaceAll(said, dir+"/", "")
-			if !strings.Contains(said, want.Property) || !strings.Contains(said, want.Why) {
-				t.Errorf("want %q and %q in\n%s", want.Property, want.Why, said)
+			// A rule that breaks its promise does so beside a broker, too.
+			for _, layout := range []string{"plain", "kafka"}[:layouts(want.Exit)] {
+				code, said := tiersim(t, "check", "--config", dir, "--seeds", seedsOf(want.Exit),
+					"--out", t.TempDir(), "--shrinks", "0", "--layout", layout)
+				if code != want.Exit {
+					t.Errorf("%s: exit code %d, want %d", layout, code, want.Exit)
+				}
+				// Rules are named by their path from here, or from the set.
+				said = strings.ReplaceAll(said, dir+"/", "")
+				if !strings.Contains(said, want.Property) || !strings.Contains(said, want.Why) {
+					t.Errorf("%s: want %q and %q in\n%s", layout, want.Property, want.Why, said)
+				}
 			}
 		})
 	}
+}
+
+func layouts(exit int) int {
+	if exit == exitViolation {
+		return 2
+	}
+	return 1
 }
 
 // seedsOf is how many histories a set takes: those that break a promise end with the first.
