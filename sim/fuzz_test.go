@@ -6,8 +6,8 @@ import (
 	"github.com/tierd/tierd/sim/choose"
 )
 
-// fuzzBytesMax bounds a history that fuzzing writes, so that each is quickly made.
-const fuzzBytesMax = 4 << 10
+// fuzzBytesMax bounds a history that fuzzing writes, so that each is made in a moment.
+const fuzzBytesMax = 256
 
 // FuzzHistory lets fuzzing write histories of tierd's own project, plain or on a broker's
 // directory: each choice is one of the bytes.
