@@ -98,6 +98,7 @@ func removing(dir string, bucket thanos.Bucket) Options {
 		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Registry: prometheus.NewRegistry(),
 		Version: "test", Now: time.Now,
+		Adopt: true, // the store has nothing of the ledger
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // stopPatience is how long a stop waits for copies under way before it abandons them, where Options
@@ -129,17 +131,22 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 	owner := d.owner(d.ledger.ID())
 	began := time.Now()
 	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
-		err := d.store.Own(ctx, owner)
-		if errors.Is(err, objstore.ErrOtherOwner) {
-			if d.opts.Adopt {
-				d.log.Warn("the store's objects are taken over", "why", err)
-				err = d.store.Adopt(ctx, owner)
-			} else {
-				err = fmt.Errorf("%w; if that one runs no more, because the ledger was moved: "+
-					"tierd run --adopt", err)
-			}
+		err := d.known(ctx)
+		if err == nil {
+			err = d.store.Own(ctx, owner)
 		}
-		if err == nil || errors.Is(err, objstore.ErrOtherOwner) || ctx.Err() != nil {
+		switch other := errors.Is(err, objstore.ErrOtherOwner); {
+		case !other && !errors.Is(err, errUnknownStore):
+		case d.opts.Adopt:
+			d.log.Warn("the store's objects are taken over", "why", err)
+			err = d.store.Adopt(ctx, owner)
+		case other:
+			return fmt.Errorf("%w; if that one runs no more, because the ledger was moved: "+
+				"tierd run --adopt", err)
+		default:
+			return err
+		}
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		if retryFor > 0 && time.Since(began)+wait > retryFor {
@@ -151,6 +158,28 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 			return err
 		}
 	}
+}
+
+// errUnknownStore: the store has nothing of a ledger that has copied already.
+var errUnknownStore = errors.New("the ledger has copied, and this store does not know of it")
+
+// known wants the store of a ledger that has copied to have its owner object, which is there before
+// the first copy. One that has not is another one, or nothing is mounted in its place: what was
+// copied into that would be out of sight later, and what it does not have would pass for removed.
+func (d *Daemon) known(ctx context.Context) error {
+	copied := slices.ContainsFunc(d.ledger.Logs(), func(id tier.LogID) bool {
+		s, _ := d.ledger.Log(id)
+		return s.Next > 0
+	})
+	if !copied {
+		return nil
+	}
+	_, err := d.store.Owner(ctx)
+	if errors.Is(err, tier.ErrVanished) {
+		return fmt.Errorf("%w: %s is not there. Is it the right bucket, and mounted? To begin on an "+
+			"empty one all the same: tierd run --adopt", errUnknownStore, d.store.Keys().Owner())
+	}
+	return err
 }
 
 // watchFatal ends the run when nothing is known to be durable any more. The reserve is given up, so
