@@ -173,5 +173,5 @@ func (a *app) probe(ctx context.Context, cfg *config.Config) (err error) {
 	if agree, why := daemon.JudgeProbe(p, cfg.Limits.ClockTolerance); agree != tier.Yes {
 		return errors.New(why)
 	}
-	return nil
+	return daemon.CheckOwner(ctx, cfg, b)
 }

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	thanos "github.com/thanos-io/objstore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/api"
+	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -135,14 +139,20 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 		if err == nil {
 			err = d.store.Own(ctx, owner)
 		}
-		switch other := errors.Is(err, objstore.ErrOtherOwner); {
-		case !other && !errors.Is(err, errUnknownStore):
+		other, damaged := errors.Is(err, objstore.ErrOtherOwner), errors.Is(err, tier.ErrDamaged)
+		switch {
+		case errors.Is(err, tier.ErrNewer):
+			return fmt.Errorf("the owner object in the store: %w; run the tierd that wrote it, or a "+
+				"later one", err)
+		case !other && !damaged && !errors.Is(err, errUnknownStore):
 		case d.opts.Adopt:
 			d.log.Warn("the store's objects are taken over", "why", err)
 			err = d.store.Adopt(ctx, owner)
 		case other:
 			return fmt.Errorf("%w; if that one runs no more, because the ledger was moved: "+
 				"tierd run --adopt", err)
+		case damaged:
+			return ownerDamaged(err)
 		default:
 			return err
 		}
@@ -158,6 +168,39 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 			return err
 		}
 	}
+}
+
+// ownerDamaged says what to do about an owner object that cannot be made out. It was reached: to
+// try again is of no use, and nobody but an operator knows that no other tierd has this ledger.
+func ownerDamaged(err error) error {
+	return fmt.Errorf("the owner object in the store is damaged: %w; if no other tierd runs with "+
+		"this ledger, write it anew: tierd run --adopt", err)
+}
+
+// CheckOwner looks at the owner object of the ledger in data_dir, and reports one that is damaged.
+// Where there is no ledger yet, or a daemon that has looked itself holds it, nothing is known to be
+// wrong. Whose ledger it is, is for a start to judge.
+func CheckOwner(ctx context.Context, c *config.Config, bucket thanos.Bucket) error {
+	m, err := offsets.OpenBolt(filepath.Join(c.DataDir, ledgerFile),
+		offsets.BoltOptions{ReadOnly: true})
+	if err != nil {
+		return nil
+	}
+	l, err := offsets.Open(m)
+	if err != nil {
+		return nil
+	}
+	store, err := objstore.New(bucket, l.ID())
+	if err = errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	switch _, err = store.Owner(ctx); {
+	case errors.Is(err, tier.ErrDamaged):
+		return ownerDamaged(err)
+	case errors.Is(err, tier.ErrVanished): // no start yet
+		return nil
+	}
+	return err
 }
 
 // errUnknownStore: the store has nothing of a ledger that has copied already.
