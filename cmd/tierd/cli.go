@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"path/filepath"
 
 	"github.com/alecthomas/kong"
@@ -45,6 +47,20 @@ type system struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
+	// hangups are the SIGHUPs since the process began, one at the most; nil where there are none.
+	hangups chan os.Signal
+}
+
+// letHangupsEnd gives SIGHUP its usual meaning back, which is the end, also where one has come
+// already.
+func (s system) letHangupsEnd() error {
+	signal.Stop(s.hangups)
+	select {
+	case <-s.hangups:
+		return errors.New("ended by a hangup")
+	default:
+		return nil
+	}
 }
 
 // complain prints one line on stderr. Where even that fails, nobody can be told.
@@ -102,6 +118,11 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	c.Config = filepath.Clean(c.Config)
 	a := &app{system: sys, ctx: ctx, cli: c, log: newLogger(sys.stderr, c), host: config.OS()}
 	a.host.LookupEnv, a.host.CheckBucket = sys.lookupEnv, checkBucket
+	if !c.Run.reloads(parsed.Command()) {
+		if err := sys.letHangupsEnd(); err != nil {
+			return a.exit(err)
+		}
+	}
 	return a.exit(parsed.Run(a))
 }
 

@@ -70,7 +70,7 @@ func (l *lab) system(stdout, stderr io.Writer) system {
 			return l.dir, true
 		}
 		return "", false
-	}}
+	}, nil}
 }
 
 // tierd runs a command to its end.

@@ -12,7 +12,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.LookupEnv})
+	// Before all else: which command it is, and so what a hangup asks for, is known only later.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, hangups})
 	stop()
 	os.Exit(code)
 }

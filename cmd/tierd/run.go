@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/tierd/tierd/runtime/config"
@@ -38,14 +35,11 @@ Examples:
 	tierd run --once -o json`
 }
 
+// reloads reports whether SIGHUP makes the command load the configuration anew.
+func (c *runCmd) reloads(command string) bool { return command == "run" && !c.Once }
+
 // Run works.
 func (c *runCmd) Run(a *app) error {
-	reload := make(chan os.Signal, 1)
-	if !c.Once {
-		// From the first moment on: one that comes while tierd starts must not end it.
-		signal.Notify(reload, syscall.SIGHUP)
-		defer signal.Stop(reload)
-	}
 	cfg, err := config.Load(a.cli.Config, a.host)
 	if err != nil {
 		return err
@@ -60,7 +54,7 @@ func (c *runCmd) Run(a *app) error {
 		s.http.Listen = ""
 		return c.once(a, opts, s.serve)
 	}
-	return daemon.Run(a.ctx, opts, s.serve, reload)
+	return daemon.Run(a.ctx, opts, s.serve, a.hangups)
 }
 
 // once passes, prints what was done and what is left, and fails where somebody has to look.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,9 +47,18 @@ func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Se
 	serveCtx, served := context.WithCancel(gctx)
 	defer served()
 	g.Go(func() error { return d.watchFatal(serveCtx) })
-	g.Go(func() error { return serve(serveCtx, d, func() {}) })
+	listening := make(chan struct{})
+	g.Go(func() error {
+		return serve(serveCtx, d, sync.OnceFunc(func() { close(listening) }))
+	})
 	g.Go(func() error {
 		defer served()
+		// One that cannot be asked does nothing.
+		select {
+		case <-listening:
+		case <-gctx.Done():
+			return gctx.Err()
+		}
 		first := d.gen.Load()
 		askGroups(gctx, first.facts, first.config, d.now)
 		if err := d.begin(gctx, retryFor, "tierd run --once"); err != nil {

@@ -50,6 +50,11 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 	g.Go(func() error { return serve(ctx, d, sync.OnceFunc(func() { close(listening) })) })
 	g.Go(func() error { return d.reloads(ctx, reload) })
 	g.Go(func() error {
+		select {
+		case <-listening: // one that cannot be asked does nothing
+		case <-ctx.Done():
+			return nil
+		}
 		err := d.begin(ctx, 0, "tierd run")
 		if err == nil {
 			_, err = d.scanAll(ctx)
@@ -59,11 +64,6 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 		}
 		if err != nil {
 			return err
-		}
-		select {
-		case <-listening:
-		case <-ctx.Done():
-			return nil
 		}
 		d.ready.Store(true)
 		d.log.Info("ready", "ledger", d.ledger.ID(), "sources", len(d.sources))
