@@ -71,6 +71,7 @@ func printRebuilt(p *page, r *api.Rebuilt) {
 	for _, x := range r.Problems {
 		p.alarm("! %s: %s", x.Object, x.Text)
 	}
+	printUnnamed(p, r)
 	verb := "has"
 	if r.DryRun {
 		verb = "would have"
@@ -87,6 +88,25 @@ func printRebuilt(p *page, r *api.Rebuilt) {
 	p.line("no orphan is collected before %s; tierd verify lists them", tier.Time(r.CollectFrom))
 	if r.Adopt {
 		p.line("another owner has these objects; if it runs no more, start with: tierd run --adopt")
+	}
+}
+
+// printUnnamed says of which objects nothing is known but that they are there.
+func printUnnamed(p *page, r *api.Rebuilt) {
+	var n int64
+	for _, l := range r.Logs {
+		n += l.Unnamed
+		if l.Unnamed > 0 {
+			p.alarm("! %s: no entry of its manifest names %s: not part of the log, and collected "+
+				"as orphans from %s on", l.Log, tier.Count(l.Unnamed, "object"),
+				tier.Time(r.CollectFrom))
+		}
+	}
+	for _, key := range r.Unnamed {
+		p.line("  %s", key)
+	}
+	if more := n - int64(len(r.Unnamed)); more > 0 {
+		p.line("  and %d more", more)
 	}
 }
 

@@ -17,6 +17,9 @@ type Rebuilt struct {
 	Tables   List[RebuiltTable] `json:"tables"`
 	Logs     List[RebuiltLog]   `json:"logs"`
 	Problems List[BadObject]    `json:"problems"`
+	// Unnamed are keys of objects that no entry of a manifest names, the first hundred: they are
+	// orphans, and are collected from CollectFrom on.
+	Unnamed List[string] `json:"unnamed"`
 }
 
 // RebuiltTable is a table of a rebuilt ledger.
@@ -39,6 +42,7 @@ type RebuiltLog struct {
 	LeftOut      int64       `json:"left_out"`   // copies of which an object is gone or wrong
 	SaidAgain    int64       `json:"said_again"` // facts that got a new position in the manifest
 	Holes        int64       `json:"holes"`
+	Unnamed      int64       `json:"unnamed"` // objects that no entry of its manifest names
 }
 
 // BadObject is an object that could not be used, and why.

@@ -304,7 +304,7 @@ func (d *Daemon) rebuilt(r *rebuild.Report, id string, dry bool) *api.Rebuilt {
 		l := &r.Logs[i]
 		x := api.RebuiltLog{Log: l.State.Log.String(), LogStart: l.State.LogStart,
 			CopiedOffset: l.State.Copied, Segments: l.Copies, Bytes: l.Bytes, LeftOut: l.LeftOut,
-			SaidAgain: l.Moved, Holes: int64(len(l.State.Holes))}
+			SaidAgain: l.Moved, Holes: int64(len(l.State.Holes)), Unnamed: l.Unnamed}
 		if l.State.Source != "" {
 			x.Source = &l.State.Source
 		}
@@ -315,5 +315,6 @@ func (d *Daemon) rebuilt(r *rebuild.Report, id string, dry bool) *api.Rebuilt {
 	for _, p := range r.Problems {
 		out.Problems = append(out.Problems, api.BadObject{Object: p.Key, Text: p.Err.Error()})
 	}
+	out.Unnamed = r.Unnamed
 	return out
 }

@@ -57,7 +57,10 @@ type Report struct {
 	Logs     []Log
 	Tables   []tier.TableState
 	Problems []objstore.Problem
-	Clock    tier.Time // the highest time that the facts tell of
+	// Unnamed are keys of objects that no entry of a manifest names, unnamedMax at the most: copies
+	// of which the entry is gone, or was never written. They are orphans from now on.
+	Unnamed []string
+	Clock   tier.Time // the highest time that the facts tell of
 }
 
 // Log is what is known of one log.
@@ -70,6 +73,8 @@ type Log struct {
 	LeftOut int64
 	// Moved are facts that were said once more at another position.
 	Moved int64
+	// Unnamed counts the objects that no entry of the manifest names.
+	Unnamed int64
 	// Present tells whether a source has the log.
 	Present bool
 }
@@ -89,6 +94,9 @@ func Run(ctx context.Context, c Config, b *offsets.Builder) (*Report, error) {
 		}
 		r.tell(func(p *Progress) { p.LogsDone++ })
 	}
+	if err := r.listUnnamed(ctx); err != nil {
+		return nil, err
+	}
 	for i := range r.report.Tables {
 		t := &r.report.Tables[i]
 		t.Epoch++ // whatever the old one still had under way is of an epoch that is over
@@ -105,6 +113,7 @@ type run struct {
 	b        *offsets.Builder
 	report   *Report
 	progress Progress
+	unnamed  map[tier.LogID]map[tier.AttemptID]int64 // of each log that has some
 }
 
 func (r *run) tell(change func(*Progress)) {
@@ -117,7 +126,8 @@ func (r *run) tell(change func(*Progress)) {
 // found is a log of which the store has something.
 type found struct {
 	id    tier.LogID
-	epoch tier.TierEpoch // the highest in a key
+	epoch tier.TierEpoch           // the highest in a key
+	files map[tier.AttemptID]int64 // how many objects there are of each copy
 }
 
 // survey lists all objects for the logs that there are, ascending.
@@ -129,7 +139,10 @@ func (r *run) survey(ctx context.Context) ([]found, error) {
 		if !known {
 			i = len(out)
 			byLog[o.Log] = i
-			out = append(out, found{id: o.Log})
+			out = append(out, found{id: o.Log, files: map[tier.AttemptID]int64{}})
+		}
+		if !o.Entry && !o.Checkpoint {
+			out[i].files[o.Attempt]++
 		}
 		out[i].epoch = max(out[i].epoch, o.Epoch)
 		return nil
@@ -163,7 +176,8 @@ func (r *run) log(ctx context.Context, f *found) error {
 	if err != nil {
 		return err
 	}
-	l := Log{State: state, LeftOut: r.missing(k), Moved: int64(len(k.moved)), Present: present}
+	l := Log{State: state, LeftOut: r.missing(k), Moved: int64(len(k.moved)), Present: present,
+		Unnamed: r.unnamedOf(f, &u)}
 	for _, f := range k.facts {
 		r.report.Clock = max(r.report.Clock, f.At)
 		if f.Add != nil {
