@@ -52,6 +52,8 @@ type Outcome struct {
 	Plugins, Hung int
 	// HungText says which plugin hung last, and in what.
 	HungText string
+	// Heeded says of each plugin of the project, in configured order, how its word was taken.
+	Heeded []PluginHeeded
 	// Trace and Snapshots, one after each step, are there only where Options.Trace.
 	Trace     []Line
 	Snapshots []Snapshot
@@ -109,6 +111,7 @@ type play struct {
 	hash hash.Hash64
 	rate rates
 
+	heed    *heed   // how plugins fare; of the world
 	broker  *broker // that owns the logs; nil where they are plain
 	over    overrides
 	policy  int          // of policyNames, in force; only where Unsettled
@@ -226,6 +229,9 @@ func (h *play) begin() {
 	h.setDisk(90)
 	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
 	w.Answered = h.answered
+	h.heed = newHeed(w)
+	h.out.Heeded = h.heed.list
+	w.Stepped = h.heed.stepped
 	w.Bucket.SetHook(h.onStore)
 	if w.Config.Layout == tier.LayoutKafka {
 		silent := choose.Yes(h.c, "without a record of epochs")
@@ -244,6 +250,7 @@ func (h *play) begin() {
 // promise.
 func (h *play) startProcess() {
 	h.start, h.fired = true, false
+	h.heed.forget()
 	if arm := h.inRecovery; arm != nil {
 		h.inRecovery = nil
 		arm()
@@ -455,6 +462,7 @@ func (h *play) before(f engine.Effect) error {
 // after is told how an effect ended.
 func (h *play) after(f engine.Effect, r engine.Result) {
 	h.situationsAfter(f, r)
+	h.heed.ended(f, r)
 	h.mix(fmt.Sprintf("%T", r))
 	switch r := r.(type) {
 	case engine.Copied:

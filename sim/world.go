@@ -86,6 +86,8 @@ type World struct {
 	// Asked is told of each question that the gate puts to the policies, with their answer. It may
 	// be nil.
 	Asked func(*gate.Facts, rego.Evaluation, error)
+	// Stepped is told of each event that the engine took, and what it began with it; nil is nobody.
+	Stepped func(engine.Event, []engine.Effect)
 	// Answered is told what the plugins answered to each question, and which of them gave no answer.
 	// It may be nil.
 	Answered func(engine.Selected, []plugin.Fault)
@@ -421,7 +423,11 @@ func (w *World) Drop(table string) error {
 
 func (w *World) step(ev engine.Event) {
 	p := w.process
-	p.queue = append(p.queue, p.engine.Step(w.Now, ev)...)
+	began := p.engine.Step(w.Now, ev)
+	p.queue = append(p.queue, began...)
+	if w.Stepped != nil {
+		w.Stepped(ev, began)
+	}
 }
 
 // Advance lets time pass.

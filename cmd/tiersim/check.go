@@ -42,7 +42,7 @@ type checkCmd struct {
 	Failures    int           `default:"1" help:"Stop after so many failures."`
 	Shrinks     int           `default:"5000" help:"How many histories shrinking one failure may take."`
 	ShrinkTime  time.Duration `default:"30s" help:"How long shrinking one failure may take." placeholder:"30s"`
-	AllowVacant bool          `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule not tried."`
+	AllowVacant bool          `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule or plugin not tried."`
 }
 
 // Help says more.
@@ -55,7 +55,8 @@ A failure is shrunk to its fewest steps, and its scenario is written to tiersim-
 again with replay, tell it with explain.
 
 Exit code: 0 passed, 1 a promise was broken, 2 bad input, 3 vacuous: a situation was not met or a
-rule never true or never false, 4 two runs of a seed differed, 5 a plugin hung.
+rule never true or never false, a plugin never obeyed or never overruled, 4 two runs of a seed
+differed, 5 a plugin hung.
 
 Examples:
 
@@ -236,6 +237,9 @@ func (a *app) summary(out *report.Run) {
 		a.printf("PLUGIN HANG: %d of %d questions were not answered: %s\n", out.Hung, out.Plugins,
 			out.HungText)
 	}
+	for _, p := range out.Heeded {
+		a.printf("plugin %s: obeyed %d times, overruled %d times\n", p.Name, p.Obeyed, p.Overruled)
+	}
 	for _, line := range out.NotApplicable() {
 		a.printf("not applicable: %s\n", line)
 	}
@@ -282,6 +286,12 @@ func (c *checkCmd) report(r *runner) *report.Run {
 	if r.p.Config.Plugins != nil && out.Plugins == 0 {
 		out.Vacuous = append(out.Vacuous, "no plugin was asked")
 	}
+	for _, seen := range r.heeded {
+		x := report.Plugin{Name: seen.Name, Obeyed: seen.Obeyed, Overruled: seen.Overruled}
+		x.NeverObeyed, x.NeverOverruled = r.p.Unheedable(seen)
+		out.Heeded = append(out.Heeded, x)
+		out.Vacuous = append(out.Vacuous, x.Vacuous()...)
+	}
 	if r.p.Promises != nil && out.Judged == 0 {
 		out.Vacuous = append(out.Vacuous, "no deletion was put to the rules of package tierd.sim")
 	}
@@ -307,6 +317,7 @@ type runner struct {
 	failed []*sim.Failure
 	met    map[sim.Situation]int
 	rules  []sim.RuleSeen
+	heeded []sim.PluginHeeded
 	sum    report.Run
 }
 
@@ -416,6 +427,12 @@ func (r *runner) try(seed uint64) {
 	s.Simulated += out.Simulated
 	for _, name := range sim.Situations() {
 		r.met[name] += out.Met[name]
+	}
+	if r.heeded == nil {
+		r.heeded = make([]sim.PluginHeeded, len(out.Heeded))
+	}
+	for i, seen := range out.Heeded {
+		r.heeded[i].Add(seen)
 	}
 	for i, seen := range out.Rules {
 		r.rules[i].True += seen.True

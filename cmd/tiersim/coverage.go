@@ -10,8 +10,9 @@ type coverageCmd struct {
 
 // Help says more.
 func (c *coverageCmd) Help() string {
-	return `Prints how often the histories of check meet each situation, and how often each rule of the
-policies gives a reason (true) and is asked and gives none (false). What is VACUOUS there would let
+	return `Prints how often the histories of check meet each situation; how often each rule of the
+policies gives a reason (true) and is asked and gives none (false); and how often what each plugin
+says made a difference (obeyed) and was not followed (overruled). What is VACUOUS there would let
 check exit 3.`
 }
 

@@ -197,9 +197,10 @@ type PlannedCopy struct {
 	Log tier.LogID
 	tier.Range
 	Bytes   int64
-	Copying bool     // it has begun
-	Plugins []string // that said something of it
-	Scores  []int64  // one of each plugin
+	Written tier.Time // when its file was last written: among equals the oldest goes first
+	Copying bool      // it has begun
+	Plugins []string  // that said something of it
+	Scores  []int64   // one of each plugin
 }
 
 // Copies are what is to be copied.
@@ -286,7 +287,7 @@ func (c *copyCursor) advance(out *Copies) bool {
 
 func (c *copyCursor) planned(i int) PlannedCopy {
 	s := &c.l.local[i]
-	p := PlannedCopy{Log: c.l.id, Range: s.Range, Bytes: s.Bytes,
+	p := PlannedCopy{Log: c.l.id, Range: s.Range, Bytes: s.Bytes, Written: s.Log.ModTime,
 		Copying: c.l.states[i] == copying}
 	if r := c.l.advice.of(s.Base); r != nil {
 		p.Plugins, p.Scores = c.l.advice.plugins, r.scores

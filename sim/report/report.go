@@ -39,6 +39,7 @@ type Run struct {
 	Elapsed    time.Duration `json:"elapsed_ns"`
 	Situations []Situation   `json:"situations"`
 	Rules      []Rule        `json:"rules"`
+	Heeded     []Plugin      `json:"plugins_heeded,omitempty"` // the configuration's, in its order
 	Failures   []Failure     `json:"failures"`
 	Vacuous    []string      `json:"vacuous"`       // what was not met or tried
 	Unequal    []uint64      `json:"indeterminate"` // seeds of which two runs differed
@@ -161,6 +162,9 @@ func (r *Run) NotApplicable() (lines []string) {
 			names[why] = append(names[why], s.Name)
 		}
 	}
+	for _, p := range r.Heeded {
+		lines = append(lines, p.notApplicable()...)
+	}
 	for _, why := range whys {
 		lines = append(lines, why+": "+strings.Join(names[why], "; "))
 	}
@@ -200,7 +204,7 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit has one case for each property that broke, each situation and each rule.
+// JUnit has one case for each property that broke, each situation, rule and plugin.
 func (r *Run) JUnit() ([]byte, error) {
 	suite := junit{Name: "tiersim " + r.Subject,
 		Time: strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64)}
@@ -242,6 +246,13 @@ func (r *Run) JUnit() ([]byte, error) {
 				rule.True, rule.False)}
 		}
 		add("rule", rule.Answer+" "+rule.Where, failure)
+	}
+	for _, p := range r.Heeded {
+		var failure *junitFailure
+		if vacuous := p.Vacuous(); len(vacuous) > 0 && len(r.Failures) == 0 {
+			failure = &junitFailure{Message: "VACUOUS: " + strings.Join(vacuous, "; ")}
+		}
+		add("plugin", p.Name, failure)
 	}
 	for _, seed := range r.Unequal {
 		add("determinism", fmt.Sprintf("seed %d", seed), &junitFailure{Message: "two runs differ"})
@@ -286,7 +297,7 @@ func escape(s string, property bool) string {
 	return s
 }
 
-// Matrix shows situations and rules with their counts, for coverage.
+// Matrix shows situations, rules and plugins with their counts, for coverage.
 func (r *Run) Matrix() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d histories, seeds %d..%d\n\nsituation%smet\n", r.Histories, r.From, r.To,
@@ -306,6 +317,7 @@ func (r *Run) Matrix() string {
 		fmt.Fprintf(&b, "  %-54s %8d %8d%s\n", rule.Answer+" "+rule.Where, rule.True, rule.False,
 			missing(rule.True == 0 || rule.False == 0))
 	}
+	r.matrixOfPlugins(&b)
 	return b.String()
 }
 
