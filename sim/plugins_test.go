@@ -177,7 +177,7 @@ func TestPluginsAreContained(t *testing.T) {
 			t.Fatalf("in the end, with the mood %s: %s", last, v[0])
 		}
 	})
-	if fewer == 0 {
+	if fewer == 0 && !testing.Short() { // -short tries a fifth of the histories
 		t.Error("no plugin ever kept anything: the test shows nothing")
 	}
 }
