@@ -28,18 +28,7 @@ func benchSet(b testing.TB) (*Set, *gate.Facts) {
 	data := map[string]any{"cases": []map[string]string{
 		{"table": "payroll", "id": "7"}, {"table": "users", "id": "8"},
 	}}
-	// Like the daemon's, on a goroutine of its own.
-	watch := func(_ context.Context, run func()) bool {
-		done := make(chan struct{})
-		go func() {
-			run()
-			close(done)
-		}()
-		<-done
-		return true
-	}
-	set, err := Load([]Module{{Path: "hold.rego", Source: []byte(benchPolicy)}}, data,
-		Options{Watch: watch})
+	set, err := Load([]Module{{Path: "hold.rego", Source: []byte(benchPolicy)}}, data, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

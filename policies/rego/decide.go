@@ -187,23 +187,19 @@ func (s *Set) run(
 	if err != nil {
 		return nil, 0, err
 	}
+	defer e.end()
 	found := make([]ast.Value, len(q.asks))
 	answered := false
 	e.query.WithBaseCache(s.base).WithIndexing(!everyRule(tracer))
-	err = s.within(e, func() error {
-		return e.query.Iter(e.ctx, func(r topdown.QueryResult) error {
-			answered = true
-			for i, a := range q.asks {
-				if t := r[a.into]; t != nil {
-					found[i] = t.Value
-				}
+	err = s.failure(e, e.query.Iter(e.ctx, func(r topdown.QueryResult) error {
+		answered = true
+		for i, a := range q.asks {
+			if t := r[a.into]; t != nil {
+				found[i] = t.Value
 			}
-			return nil
-		})
-	})
-	if errors.Is(err, errRunaway) {
-		return nil, 0, err // found, answered and the steps are still written to
-	}
+		}
+		return nil
+	}))
 	steps := s.opts.Steps - max(e.limit.left, 0)
 	if err == nil && !answered {
 		err = errors.New("the policies are undefined for this input")

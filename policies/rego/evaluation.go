@@ -32,12 +32,6 @@ func (s *Set) begin(
 		cancel()
 		return nil, s.exceeded(err)
 	}
-	if _, again := tracer.(*lastPlace); !again {
-		if err := s.runaways.err(); err != nil {
-			cancel()
-			return nil, err
-		}
-	}
 	txn, err := s.store.NewTransaction(ctx)
 	if err != nil {
 		cancel()
@@ -88,20 +82,12 @@ func (s *Set) exceeded(err error) error {
 // placed calls run. Where that took too many steps, or too long, the error begins with the place
 // that it had come to: it is run again for that, within the same bounds, and told by a tracer.
 func (s *Set) placed(ctx context.Context, run func(topdown.QueryTracer) error) error {
-	if err := s.runaways.err(); err != nil {
-		return err // its place is known already
-	}
 	err := run(nil)
-	runaway := errors.Is(err, errRunaway)
-	if ctx.Err() == nil &&
-		(runaway || errors.Is(err, errSteps) || errors.Is(err, context.DeadlineExceeded)) {
+	if ctx.Err() == nil && (errors.Is(err, errSteps) || errors.Is(err, context.DeadlineExceeded)) {
 		last := &lastPlace{}
-		if again := run(last); again != nil && last.at.Load() != nil {
-			err = fmt.Errorf("%s: %w", place(last.at.Load()), err)
+		if again := run(last); again != nil && last.at != nil {
+			return fmt.Errorf("%s: %w", place(last.at), err)
 		}
-	}
-	if runaway {
-		s.runaways.reason.Store(&err)
 	}
 	return err
 }

@@ -2,12 +2,10 @@ package rego
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -55,10 +53,7 @@ func (s *Set) Trace(ctx context.Context, in *Input) (*Trace, error) {
 		return nil, fmt.Errorf("%s: %w", in.action, err)
 	}
 	t := &tracer{}
-	// Whether it ended well is for Evaluate to say, but for an evaluation that still writes to t.
-	if _, _, err := s.run(ctx, q, in, t); errors.Is(err, errRunaway) {
-		return nil, err
-	}
+	_, _, _ = s.run(ctx, q, in, t) // whether it ended well is for Evaluate to say
 	return &Trace{Silent: s.silent(asks, t.events), Cut: t.cut, events: t.events}, nil
 }
 
@@ -150,8 +145,8 @@ func (t *tracer) TraceEvent(e topdown.Event) {
 	t.events = append(t.events, &e)
 }
 
-// lastPlace is a tracer that keeps where the evaluation is, for others to look at meanwhile.
-type lastPlace struct{ at atomic.Pointer[ast.Location] }
+// lastPlace is a tracer that keeps where the evaluation is.
+type lastPlace struct{ at *ast.Location }
 
 // Enabled implements topdown.QueryTracer.
 func (t *lastPlace) Enabled() bool { return true }
@@ -162,6 +157,6 @@ func (t *lastPlace) Config() topdown.TraceConfig { return topdown.TraceConfig{} 
 // TraceEvent implements topdown.QueryTracer.
 func (t *lastPlace) TraceEvent(e topdown.Event) {
 	if e.Location != nil && e.Location.File != "" {
-		t.at.Store(e.Location)
+		t.at = e.Location
 	}
 }

@@ -45,9 +45,6 @@ type Module struct {
 type Options struct {
 	Timeout time.Duration // 0: DefaultTimeout
 	Steps   int64         // evaluated expressions; 0: DefaultSteps
-	// Watch has an evaluation run, and returns true once it has ended, or false where it has not
-	// although the context ended long ago: then it may run on. Nil waits for it, however long.
-	Watch func(ctx context.Context, run func()) (ended bool)
 	// Facts are the names of the user's facts: a reference to another one is an error. Nil leaves
 	// them open.
 	Facts []string
@@ -55,9 +52,8 @@ type Options struct {
 	Fields map[string][]string
 }
 
-// Set is the built-in policy and the user's, compiled and with their data: one generation. But for
-// what it knows of evaluations that do not stop it is immutable. It is safe for concurrent use, and
-// implements gate.Policies.
+// Set is the built-in policy and the user's, compiled and with their data: one generation. It is
+// immutable and safe for concurrent use. It implements gate.Policies.
 type Set struct {
 	opts     Options
 	compiler *ast.Compiler
@@ -69,7 +65,6 @@ type Set struct {
 	queries  map[tier.Action]*query
 	digest   string
 	data     string // digest of the data alone
-	runaways runaways
 }
 
 // Load compiles user policies together with the built-in one. data is what policies see as data.*;

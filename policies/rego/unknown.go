@@ -82,15 +82,9 @@ func (s *Set) partial(ctx context.Context, a ask, in *Input) ([]ast.Body, error)
 		if err != nil {
 			return err
 		}
-		var found []ast.Body
-		err = s.within(e, func() (err error) {
-			found, _, err = e.query.WithUnknowns(unknown).PartialRun(e.ctx)
-			return err
-		})
-		if err == nil {
-			parts = found
-		}
-		return err
+		defer e.end()
+		parts, _, err = e.query.WithUnknowns(unknown).PartialRun(e.ctx)
+		return s.failure(e, err)
 	})
 	if err != nil {
 		return nil, err

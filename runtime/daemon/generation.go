@@ -96,7 +96,7 @@ func compile(files *config.Generation) (*rego.Set, error) {
 
 // PolicyOptions are those of policies that belong to the configuration.
 func PolicyOptions(c *config.Config) rego.Options {
-	return rego.Options{Facts: c.FactNames(), Fields: c.FactFields(), Watch: patiently}
+	return rego.Options{Facts: c.FactNames(), Fields: c.FactFields()}
 }
 
 // settings is the generation as the engine needs it.
