@@ -75,7 +75,7 @@ var subjects = []*subject{
 			"10,000, and in its answer", tierd: metric{"Select", "ns/segment"}}}},
 	{name: "histories", pkg: "sim", pattern: "^Benchmark(History|Decisions)$", time: "60x", rounds: 3,
 		comparisons: []comparison{{"a simulated history of tiersim", metric{"History", "ns/op"},
-			"its policy evaluations alone", metric{"Decisions", "ns/op"}, nil}}},
+			"its policy evaluations alone", metric{"Decisions", "ns/op"}, atMost(2)}}},
 	{name: "shrinking", pkg: "sim", pattern: "^BenchmarkShrink$", time: "3x", rounds: 3,
 		comparisons: []comparison{{what: "shrink a failing history to its fewest steps",
 			tierd: metric{"Shrink", "ns/op"}, target: figureUpTo(20)}}},
