@@ -100,7 +100,7 @@ func jsonOf(v any) string {
 
 func fullStatus() *api.Status {
 	ttl := api.ReasonOf(tier.Reason{Code: tier.CodeLocalTTL, Until: tier.Time(at(30)),
-		Text: "segment [100, 220) is kept until 2026-03-01T12:00:30Z", Rule: "tierd.yaml:9"}, false)
+		Text: "segment [100, 220) is kept until 2026-03-01T12:00:30Z"}, false)
 	return &api.Status{
 		Version: "v1.2.3", LedgerID: "5f0c", Running: true, Ready: true, Now: at(1),
 		StartedAt: at(0), Kafka: ptr("127.0.0.1:9192"),

@@ -459,6 +459,8 @@ func (l *logIndex) stateWord(i int) string {
 		return "dropping"
 	case st == copied:
 		return "copied"
+	case st == expired:
+		return "expired"
 	default:
 		return "closed"
 	}
