@@ -312,6 +312,10 @@ func (h *chance) settingsDo() map[string]func(*rapid.T) {
 			minutes := rapid.SampledFrom([]int{0, 1, 60, 600}).Draw(t, "minutes")
 			h.change(t, func() { h.table.LocalTTL = time.Duration(minutes) * time.Minute })
 		},
+		"change the TTL of all": func(t *rapid.T) {
+			hours := rapid.SampledFrom([]int{0, 2, 30, 200}).Draw(t, "hours")
+			h.change(t, func() { h.table.TTL = time.Duration(hours) * time.Hour })
+		},
 		"change a count": func(t *rapid.T) {
 			n := rapid.Int64Range(0, 3).Draw(t, "local segments")
 			h.change(t, func() { h.table.LocalSegments = tier.Limit{Set: n > 0, Value: n} })
