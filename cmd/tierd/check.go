@@ -138,7 +138,11 @@ func (a *app) reach(cfg *config.Config) []reach {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, reachTimeout)
 	defer cancel()
-	add("bucket ("+cfg.Bucket.Type+")", a.probe(ctx, cfg))
+	store := cfg.Bucket.Type
+	if daemon.SingleClock(cfg) {
+		store += ", single-clock"
+	}
+	add("bucket ("+store+")", a.probe(ctx, cfg))
 	return out
 }
 
