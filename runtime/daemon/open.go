@@ -165,6 +165,9 @@ func (d *Daemon) openLedger(c *config.Config, readOnly bool) error {
 			_, _ = rand.Read(id[:])
 			return id
 		}})
+	if errors.Is(err, tier.ErrVanished) {
+		return fmt.Errorf("%w; no tierd has run on this data_dir: tierd run, or tierd run --once", err)
+	}
 	if err != nil {
 		return err
 	}
