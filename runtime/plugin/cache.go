@@ -67,8 +67,11 @@ func (c *code) cacheKey(o *Options) string {
 	return hex.EncodeToString(h[:])
 }
 
-// fromCache reports whether the module came from the folder.
+// fromCache reports whether the module came from the folder. Somebody else may take the folder away
+// meanwhile, or make it anew: where the engine then did not find the native code, it has compiled
+// the skeleton, and put that into the same place. So the files must be the same before and after.
 func (c *code) fromCache(dir string, o *Options) bool {
+	before := filesOf(dir)
 	sealed, n, module, ok := openSealed(dir)
 	if !ok {
 		return false
@@ -83,17 +86,33 @@ func (c *code) fromCache(dir string, o *Options) bool {
 	if err := c.compile(module, &engine, dir); err != nil {
 		return false
 	}
-	added := false
-	for _, path := range filesBelow(dir) {
+	after := filesOf(dir)
+	same := maps.EqualFunc(before, after, sameFile)
+	for path := range after {
 		if _, ok := sealed[path]; !ok {
-			added = true
 			_ = os.Remove(filepath.Join(dir, path)) // of no use to anybody
 		}
 	}
-	if added {
+	if !same {
 		_ = c.close() // another one is made instead
 	}
-	return !added
+	return same
+}
+
+// sameFile reports whether nobody replaced or changed a file between two looks at it.
+func sameFile(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// filesOf are the files below dir but the seal.
+func filesOf(dir string) map[string]fs.FileInfo {
+	files := map[string]fs.FileInfo{}
+	for _, path := range filesBelow(dir) {
+		if info, err := os.Lstat(filepath.Join(dir, path)); err == nil {
+			files[path] = info
+		}
+	}
+	return files
 }
 
 // fillCache compiles the module into a new folder and seals it.
@@ -107,9 +126,9 @@ func (c *code) fillCache(dir string, m *meter.Metered, o *Options) error {
 	if err := c.compile(m.Wasm, o, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	module, err := c.passOff(dir, m, o)
+	module, native, err := c.passOff(dir, m, o)
 	if err == nil {
-		err = writeSealed(dir, c.names, module)
+		err = writeSealed(dir, c.names, module, native)
 	}
 	if err != nil {
 		return errors.Join(err, c.close(), os.RemoveAll(dir))
@@ -118,29 +137,36 @@ func (c *code) fillCache(dir string, m *meter.Metered, o *Options) error {
 }
 
 // passOff renames the native code of the rewritten module, which the engine has put into the
-// folder, to what the engine calls that of the skeleton, and returns the skeleton. Where there is
-// no native code it returns the rewritten module.
-func (c *code) passOff(dir string, m *meter.Metered, o *Options) (module []byte, err error) {
+// folder, to what the engine calls that of the skeleton, and returns the skeleton, and where the
+// native code lies with its checksum. Where there is none it returns the rewritten module.
+func (c *code) passOff(dir string, m *meter.Metered, o *Options) (
+	module []byte, native map[string]string, err error,
+) {
 	have := filesBelow(dir)
 	if len(have) == 0 {
-		return m.Wasm, nil
+		return m.Wasm, nil, nil
+	}
+	sums, err := checksums(dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	aside, err := os.MkdirTemp(dir, "skeleton-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	skeleton := &code{limits: c.limits}
 	if err := skeleton.compile(m.Skeleton, o, aside); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	named := filesBelow(aside)
 	if len(have) != 1 || len(named) != 1 || path.Dir(have[0]) != path.Dir(named[0]) ||
 		have[0] == named[0] { // somebody else is at work here
-		return nil, errors.Join(fmt.Errorf("the engine wrote %q and %q, want a file each", have,
+		return nil, nil, errors.Join(fmt.Errorf("the engine wrote %q and %q, want a file each", have,
 			named), skeleton.close())
 	}
-	return m.Skeleton, errors.Join(skeleton.close(), os.RemoveAll(aside),
-		os.Rename(filepath.Join(dir, have[0]), filepath.Join(dir, named[0])))
+	return m.Skeleton, map[string]string{named[0]: sums[have[0]]},
+		errors.Join(skeleton.close(), os.RemoveAll(aside),
+			os.Rename(filepath.Join(dir, have[0]), filepath.Join(dir, named[0])))
 }
 
 // filesBelow lists the files below dir but the seal, by their paths from there. What cannot be read
@@ -173,9 +199,9 @@ func openSealed(dir string) (sealed map[string]string, n names, module []byte, o
 	return sealed, n, module, err == nil
 }
 
-// writeSealed writes what the engine will be given, and seals the folder. It need not survive a
-// crash: what is not whole is made again.
-func writeSealed(dir string, n names, module []byte) error {
+// writeSealed writes what the engine will be given, and seals the folder, if the native code in it
+// is what this process has put there. It need not survive a crash: what is not whole is made again.
+func writeSealed(dir string, n names, module []byte, native map[string]string) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -189,6 +215,11 @@ func writeSealed(dir string, n names, module []byte) error {
 	files, err := checksums(dir)
 	if err != nil {
 		return err
+	}
+	for path, sum := range native {
+		if files[path] != sum { // somebody else is at work here
+			return fmt.Errorf("%s is %q, want %q", path, files[path], sum)
+		}
 	}
 	if text, err = json.Marshal(files); err != nil {
 		return err

@@ -378,7 +378,7 @@ func TestCacheOfAnotherProcessor(t *testing.T) {
 	}
 	folder := filepath.Dir(filepath.Dir(code[0]))
 	_, n, module, ok := openSealed(folder)
-	err = errors.Join(os.Rename(code[0], code[0]+"0"), writeSealed(folder, n, module))
+	err = errors.Join(os.Rename(code[0], code[0]+"0"), writeSealed(folder, n, module, nil))
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
