@@ -139,7 +139,7 @@ func (a *app) reach(cfg *config.Config) []reach {
 	ctx, cancel := context.WithTimeout(a.ctx, reachTimeout)
 	defer cancel()
 	store := cfg.Bucket.Type
-	if daemon.SingleClock(cfg) {
+	if cfg.Bucket.SingleClock() {
 		store += ", single-clock"
 	}
 	add("bucket ("+store+")", a.probe(ctx, cfg))

@@ -12,6 +12,10 @@ import (
 // typeFilesystem is the provider whose bucket is a local directory.
 const typeFilesystem = "FILESYSTEM"
 
+// SingleClock reports whether the store has no clock but this machine's: then nothing shows that it
+// is wrong, but that it leaps.
+func (b *Bucket) SingleClock() bool { return b.Type == typeFilesystem }
+
 // bucketDepthMax bounds how deep the provider's part may be nested.
 const bucketDepthMax = 8
 

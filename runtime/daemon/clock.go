@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/objstore"
-	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -48,7 +47,7 @@ func (d *Daemon) agree(ctx context.Context) (tier.Truth, string) {
 // on this machine has no clock of its own: there is nothing to compare.
 func (d *Daemon) compareClocks(ctx context.Context) (tier.Truth, string) {
 	cfg := d.gen.Load().config
-	if SingleClock(cfg) {
+	if cfg.Bucket.SingleClock() {
 		return tier.Yes, "single-clock"
 	}
 	p, err := d.store.Probe(ctx, rand.Text(), d.now)
@@ -57,10 +56,6 @@ func (d *Daemon) compareClocks(ctx context.Context) (tier.Truth, string) {
 	}
 	return JudgeProbe(p, cfg.Limits.ClockTolerance)
 }
-
-// SingleClock reports whether the store has no clock but this machine's: then nothing shows that it
-// is wrong, but that it leaps.
-func SingleClock(c *config.Config) bool { return c.Bucket.Type == "FILESYSTEM" }
 
 // JudgeProbe tells whether the store's clock agrees with the machine's, and if not, what they say.
 func JudgeProbe(p objstore.Probed, tolerance time.Duration) (tier.Truth, string) {
