@@ -45,6 +45,9 @@ func (l locally) LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (
 	return l.w.process.source.LogFile(ctx, id, base)
 }
 
+// CountsBytes implements read.Local.
+func (l locally) CountsBytes(tier.LogID) bool { return l.w.process.source.CountsBytes() }
+
 // reader is the process's own, over both tiers.
 func (w *World) reader() *read.Reader {
 	p := w.process

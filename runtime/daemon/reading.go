@@ -68,6 +68,12 @@ func (l local) LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (st
 	return s.dir.LogFile(ctx, id, base)
 }
 
+// CountsBytes implements read.Local.
+func (l local) CountsBytes(id tier.LogID) bool {
+	s, err := l.source(id)
+	return err == nil && s.dir.CountsBytes()
+}
+
 // source is the source that has the log.
 func (l local) source(id tier.LogID) (*source, error) {
 	l.d.mu.Lock()

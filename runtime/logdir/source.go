@@ -156,6 +156,11 @@ func (s *Source) Stat(ctx context.Context, id tier.LogID, name string) (tier.Sta
 	return stat, err
 }
 
+// CountsBytes reports whether the offsets of the source's logs count the bytes of their files.
+func (s *Source) CountsBytes() bool {
+	return s.cfg.Layout == tier.LayoutPlain && s.cfg.Next == NextBaseSize
+}
+
 // LogFile is the base name of the file that holds the records of the segment with the base.
 func (s *Source) LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (name string,
 	err error) {

@@ -201,6 +201,9 @@ func (w *world) LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (s
 	return w.src.LogFile(ctx, id, base)
 }
 
+// CountsBytes implements Local.
+func (w *world) CountsBytes(tier.LogID) bool { return w.src.CountsBytes() }
+
 func (w *world) append(r tier.Record) tier.Position {
 	w.t.Helper()
 	pos, err := w.ledger.Append(w.t.Context(), r)

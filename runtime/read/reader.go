@@ -73,6 +73,10 @@ type Local interface {
 	Open(ctx context.Context, id tier.LogID, name string) (File, error)
 	// LogFile is the base name of the file with the records of the segment with the base.
 	LogFile(ctx context.Context, id tier.LogID, base tier.Offset) (string, error)
+	// CountsBytes reports whether the log's source says that its offsets count the bytes of its
+	// files; false where it does not say. The sizes of files show it of no log: they may fit its
+	// offsets by chance.
+	CountsBytes(id tier.LogID) bool
 }
 
 // Config is what a Reader works with. All fields but Suspect and Ahead are required.
@@ -190,9 +194,9 @@ type Chunk struct {
 // Read reads from the offset on, at most maxBytes, but at least one whole batch where there is one.
 // At the end of the log the chunk is empty, and Next the offset itself.
 //
-// Of a plain log whose offsets count bytes it gives exactly the bytes from the offset on. Of any
-// other plain log it gives whole segments, however large, up to SegmentBytesMax; above that it is
-// ErrIndivisible.
+// Of a plain log whose source says that its offsets count bytes it gives exactly the bytes from the
+// offset on. Of any other plain log it gives whole segments, however large, up to SegmentBytesMax;
+// above that it is ErrIndivisible.
 //
 // Errors: *OutOfRange, ErrUnknownLog, ErrGone, ErrAway; tier.ErrDamaged and tier.ErrVanished where
 // the store no longer has what was archived, and the source neither.

@@ -300,11 +300,14 @@ func (f *segfile) readPlain(v *view, p place, from tier.Offset, maxBytes int64) 
 		whole = f.copy.Content.Range
 	}
 	off, n := int64(0), f.size
-	counted := int64(whole.Next-whole.Base) == f.size
-	if p.local && !p.segment.Closed() {
-		if counted = int64(whole.Next-whole.Base) == p.segment.Log.Size; !counted {
-			return Chunk{Base: from, Next: from}, nil // it is still being written
-		}
+	size := f.size
+	growing := p.local && !p.segment.Closed()
+	if growing {
+		size = p.segment.Log.Size
+	}
+	counted := int64(whole.Next-whole.Base) == size && f.r.c.Local.CountsBytes(f.log)
+	if growing && !counted {
+		return Chunk{Base: from, Next: from}, nil
 	}
 	if counted {
 		off = int64(from - f.base)

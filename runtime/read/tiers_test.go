@@ -411,6 +411,26 @@ func TestPlainSegments(t *testing.T) {
 	}
 }
 
+// TestASizeThatFitsByChance: a segment of ten offsets that has ten bytes is given whole, where its
+// source does not say that offsets count bytes.
+func TestASizeThatFitsByChance(t *testing.T) {
+	t.Parallel()
+	w, id, content := plainLog(t, logdir.NextFollowing, 10, 10, 10)
+	w.archive(id)
+	for _, dropped := range []int{0, 2} {
+		w.dropPlain(dropped)
+		w.scan()
+		for from := tier.Offset(0); from < 20; from++ {
+			base := from / 10 * 10
+			c, err := w.reader.Read(t.Context(), id, from, 3)
+			whole := bytes.Equal(c.Batches, content[base:base+10])
+			if err != nil || c.Base != base || c.Next != base+10 || !whole {
+				t.Errorf("from %d: %+v %v", from, c, err)
+			}
+		}
+	}
+}
+
 // TestALocalIndexIsAHint: wherever it points, the log decides.
 func TestALocalIndexIsAHint(t *testing.T) {
 	t.Parallel()
