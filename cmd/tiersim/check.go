@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
@@ -108,7 +109,7 @@ func (c *checkCmd) Run(a *app) error {
 	quiet := c.JSON == "-"
 	if !quiet {
 		for _, why := range p.Absent {
-			a.printf("warning: %s\n", why)
+			a.printf("warning: %s\n", screen.Line(why))
 		}
 		a.printf("seeds %d..%d of %s, %d logs\n", from, to, c.subject(), len(p.Logs))
 	}
@@ -152,7 +153,9 @@ func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) erro
 			return err
 		}
 		if !quiet {
-			a.printf("\n%s  report   %s\n\n", row.Screen(a.color()), page)
+			a.print("\n")
+			a.failure(&row)
+			a.printf("  report   %s\n\n", screen.Line(page))
 		}
 	}
 	return nil
@@ -200,7 +203,7 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 		return err
 	}
 	if quiet {
-		a.printf("%s", text)
+		a.print(string(text))
 	} else {
 		if c.JSON != "" {
 			if err := os.WriteFile(c.JSON, text, 0o644); err != nil {
@@ -235,16 +238,17 @@ func (a *app) summary(out *report.Run) {
 	}
 	if out.Hung > 0 {
 		a.printf("PLUGIN HANG: %d of %d questions were not answered: %s\n", out.Hung, out.Plugins,
-			out.HungText)
+			screen.Line(out.HungText))
 	}
 	for _, p := range out.Heeded {
-		a.printf("plugin %s: obeyed %d times, overruled %d times\n", p.Name, p.Obeyed, p.Overruled)
+		a.printf("plugin %s: obeyed %d times, overruled %d times\n", screen.Line(p.Name), p.Obeyed,
+			p.Overruled)
 	}
-	for _, line := range out.NotApplicable() {
+	for _, line := range lines(out.NotApplicable()) {
 		a.printf("not applicable: %s\n", line)
 	}
 	if len(out.Failures) == 0 { // a failure ends the run before it has met everything
-		for _, v := range out.Vacuous {
+		for _, v := range lines(out.Vacuous) {
 			a.printf("VACUOUS: %s\n", v)
 		}
 	}
@@ -447,7 +451,7 @@ func (r *runner) progress(end bool) {
 		return
 	}
 	r.last = time.Now()
-	r.a.printf("\r\x1b[K")
+	r.a.print("\r\x1b[K")
 	if !end {
 		r.a.printf("%d of %d histories, %d failed", r.sum.Histories, r.to-r.from+1, len(r.failed))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/sim/choose"
@@ -46,9 +47,6 @@ type app struct {
 	ctx context.Context
 }
 
-// printf prints on stdout; where that fails nobody can be told.
-func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
-
 const description = `tiersim tries your tierd configuration, policies and properties on simulated
 histories: clocks that jump, disks and stores that fail, processes that crash at any operation. It
 runs the very engine that tierd runs.
@@ -67,7 +65,7 @@ type exited int
 func run(ctx context.Context, args []string, sys system) (code int) {
 	c := &cli{}
 	complain := func(format string, args ...any) {
-		_, _ = fmt.Fprintf(sys.stderr, format+"\n", args...)
+		_, _ = fmt.Fprintln(sys.stderr, screen.Text(fmt.Sprintf(format, args...)))
 	}
 	parser, err := kong.New(c, kong.Name("tiersim"), kong.Description(description),
 		kong.Writers(sys.stdout, sys.stderr), kong.Exit(func(code int) { panic(exited(code)) }),

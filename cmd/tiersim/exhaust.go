@@ -81,6 +81,6 @@ func (c *exhaustCmd) failed(a *app, p *sim.Project, f *sim.Failure) error {
 	}
 	row := report.FailureOf(f, f.Outcome.Steps)
 	row.Scenario, row.Replay = name, "tiersim replay "+name+c.flagsAgain()
-	a.printf("%s", row.Screen(a.color()))
+	a.failure(&row)
 	return ended(exitViolation)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
@@ -71,7 +72,7 @@ func (c *replayCmd) Run(a *app) error {
 	}
 	row := report.FailureOf(f, f.Outcome.Steps)
 	row.Scenario, row.Replay = c.File, "tiersim replay "+c.File+c.flagsAgain()
-	a.printf("%s", row.Screen(a.color()))
+	a.failure(&row)
 	if c.HTML != "" {
 		html := report.HTML(&row, c.subject(), p.Digest)
 		if err := os.WriteFile(c.HTML, html, 0o644); err != nil {
@@ -94,11 +95,12 @@ func (c *explainCmd) Run(a *app) error {
 		return err
 	}
 	for _, l := range f.Outcome.Trace {
+		text := screen.Line(l.Text)
 		switch {
 		case l.Lane == sim.LaneStep:
-			a.printf("\n%3d  %s\n", l.Step, l.Text)
+			a.printf("\n%3d  %s\n", l.Step, text)
 		case c.All || !operation(l):
-			a.printf("     %s  %-13s %s\n", l.At, l.Lane, l.Text)
+			a.printf("     %s  %-13s %s\n", l.At, l.Lane, text)
 		}
 	}
 	if f.Outcome.Violation == nil {

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/tierd/tierd/cmd/internal/screen"
+	"github.com/tierd/tierd/sim/report"
+)
+
+// printf prints on stdout; where that fails nobody can be told. What policies, properties and names
+// say is told, and does nothing to a terminal.
+func (a *app) printf(format string, args ...any) {
+	a.print(screen.Text(fmt.Sprintf(format, args...)))
+}
+
+// print prints a text as it is.
+func (a *app) print(text string) { _, _ = fmt.Fprint(a.stdout, text) }
+
+// failure prints a failure on one screen. Colours are tierd's own alone.
+func (a *app) failure(f *report.Failure) {
+	one := *f
+	for _, s := range []*string{&one.Property, &one.Segment, &one.Text, &one.Rates, &one.Decided,
+		&one.Scenario, &one.Replay} {
+		*s = screen.Line(*s)
+	}
+	one.Steps = lines(f.Steps)
+	a.print(one.Screen(a.color()))
+}
+
+// lines gives each text on one line.
+func lines(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = screen.Line(s)
+	}
+	return out
+}
