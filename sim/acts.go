@@ -181,6 +181,13 @@ func (h *play) settingsActs() []act {
 			h.over.localTTL = &d
 			_ = h.reload()
 		}},
+		{kindSettings, "change table.log.ttl", 2, func() {
+			hours := choose.Pick(h.c, "table.log.ttl", []string{"0", "2 hours", "30 hours",
+				"200 hours"}, nil)
+			d := []time.Duration{0, 2 * time.Hour, 30 * time.Hour, 200 * time.Hour}[hours]
+			h.over.ttl = &d
+			_ = h.reload()
+		}},
 		{kindSettings, "change table.log.tiered.local-segments", 1, func() {
 			h.over.localSegments = limit("table.log.tiered.local-segments", 3)
 			_ = h.reload()
