@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// TestTheOracleSeesRemoteCrimes commits what must not become of remote data, in the world of
+// TestTheOracleSees.
+func TestTheOracleSeesRemoteCrimes(t *testing.T) {
+	t.Parallel()
+	week := 7 * 24 * time.Hour
+	seen(t, map[string]crime{
+		"an object goes whose copy is part of the log": {StartFirst, func(r *rig) {
+			r.deletes(r.object(0))
+		}},
+		"an object goes before the manifest says that the start moved": {StartFirst, func(r *rig) {
+			r.w.Advance(week + 2*time.Hour)
+			r.movesStart(10)
+			r.w.Advance(time.Hour)
+			r.deletes(r.object(0))
+		}},
+		"an object goes before readers had the grace": {StartFirst, func(r *rig) {
+			r.expired(week)
+			r.w.Advance(9 * time.Minute)
+			r.deletes(r.object(0))
+		}},
+		"an object goes whose attempt is under way": {OrphanNeverLive, func(r *rig) {
+			r.deletes(r.uploading())
+		}},
+		"an object goes that is none of tierd's": {OrphanNeverLive, func(r *rig) {
+			r.w.Objects.Put("somebody/else.txt", []byte("x"))
+			r.deletes("somebody/else.txt")
+		}},
+		"the start moves over a segment that is too young": {MinimumAge, func(r *rig) {
+			r.w.Advance(week - time.Hour)
+			r.movesStart(10)
+		}},
+		"the start moves over two, of which one is too young": {MinimumAge, func(r *rig) {
+			r.w.Advance(time.Hour)
+			r.do(r.w.Write(orders, 10, Content(orders, 10, 2)))
+			r.run()
+			r.w.Advance(week - time.Minute)
+			r.movesStart(20)
+		}},
+	})
+}
+
+// TestTheOracleLetsRemoteDataGo as it should: after their TTL, the move and the grace.
+func TestTheOracleLetsRemoteDataGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.copied(2)
+	r.expired(7 * 24 * time.Hour)
+	r.w.Advance(10 * time.Minute)
+	r.deletes(r.object(0))
+	r.oracle.changed = true
+	r.oracle.rest()
+	if v := r.oracle.Violations(); len(v) > 0 {
+		t.Error(v)
+	}
+}
+
+// deletes lets the process remove an object.
+func (r *rig) deletes(key string) {
+	r.t.Helper()
+	r.does(func() error { return r.w.door.Delete(context.Background(), key) })
+}
+
+// movesStart puts an expiry on record.
+func (r *rig) movesStart(to tier.Offset) {
+	r.t.Helper()
+	r.appends(tier.StartMoved{Log: orders, Start: to, Cause: tier.MoveExpired, At: r.w.Now,
+		Expired: tier.RangeSet{{Base: 0, Next: to}}})
+}
+
+// expired lets the first segment's time be over, moves the start, and publishes that.
+func (r *rig) expired(ttl time.Duration) {
+	r.t.Helper()
+	r.w.Advance(ttl + time.Minute)
+	r.movesStart(10)
+	ledger := r.w.Ledger()
+	state, _ := ledger.Log(orders)
+	pos := state.Unpublished[0]
+	facts, err := ledger.Facts(orders, pos, pos+1)
+	r.do(err)
+	r.does(func() error {
+		return r.w.process.store.PutFact(context.Background(), orders, tier.AttemptID{}, facts[0])
+	})
+	r.appends(tier.Published{Log: orders, Position: pos})
+}
+
+// uploading begins an attempt, and stores its file.
+func (r *rig) uploading() (key string) {
+	r.t.Helper()
+	a := tier.Attempt{ID: tier.AttemptID{7}, Epoch: 1, Names: []string{"x.log"},
+		Range: tier.Range{Base: 20, Next: 30}}
+	r.appends(tier.CopyStarted{Log: orders, Attempt: a})
+	key = r.key(a.ID)
+	r.w.Objects.Put(key, []byte("x"))
+	return key
+}
