@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +49,8 @@ type scenario struct {
 	judged int     // violations that were reported
 	broker *broker // of a story about a broker's directory; nil otherwise
 
-	putBack func() // puts an old ledger back
+	putBack func()    // puts an old ledger back
+	between []between // what happens in the middle of calls that are to come
 }
 
 // armed is a fault that waits for its call.
@@ -199,18 +199,13 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		s.w.Stray(s.log(d))
 		return nil
 	case "land":
-		for i := range s.w.Bucket.Late() {
-			if err := s.w.Bucket.Land(context.Background(), i); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.land(s.number(d, "nth", 0))
 	case "ls":
 		return s.ls(s.log(d))
 	case "status":
 		return s.status(s.log(d))
 	case "objects":
-		return s.objects()
+		return s.objects(d)
 	case "audit":
 		for _, in := range s.w.intents() {
 			fmt.Fprintf(&s.out, "%s %s %d: %s\n", in.action, in.log, in.base,
@@ -218,7 +213,7 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		}
 		return nil
 	}
-	return s.kafka(d)
+	return s.more(d)
 }
 
 // reload takes over a changed configuration: at once, or "later", when a process starts with it.
@@ -308,6 +303,13 @@ func (s *scenario) arm(d *datadriven.TestData) error {
 }
 
 func (s *scenario) hook(op fault.Op) fault.Effect {
+	e := s.effect(op)
+	s.meets(op)
+	return e
+}
+
+// effect is that of the first fault that was armed for such a call.
+func (s *scenario) effect(op fault.Op) fault.Effect {
 	for i := range s.faults {
 		a := &s.faults[i]
 		if op.Kind != a.kind || !strings.Contains(op.Key, a.key) {
@@ -494,13 +496,6 @@ func (s *scenario) status(id tier.LogID) error {
 	}
 	for _, r := range v.Waiting {
 		fmt.Fprintf(&s.out, "waiting %s: %s\n", r.Code, r.Text)
-	}
-	return nil
-}
-
-func (s *scenario) objects() error {
-	for _, key := range s.w.Objects.Keys() {
-		fmt.Fprintln(&s.out, shortKey(key))
 	}
 	return nil
 }
