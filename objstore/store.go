@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	thanos "github.com/thanos-io/objstore"
@@ -18,9 +17,8 @@ import (
 // Store keeps the objects of one ledger in a bucket. All methods are safe for concurrent use if
 // the bucket's are. Every error names the key.
 type Store struct {
-	bucket  thanos.Bucket
-	keys    Keys
-	buffers sync.Pool // of *[bufferBytes]byte, for verifications
+	bucket thanos.Bucket
+	keys   Keys
 
 	readTimeout time.Duration // of one request of ReadFile
 }
@@ -32,9 +30,7 @@ func New(bucket thanos.Bucket, ledger string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{bucket: bucket, keys: keys, readTimeout: readTimeout}
-	s.buffers.New = func() any { return new([bufferBytes]byte) }
-	return s, nil
+	return &Store{bucket: bucket, keys: keys, readTimeout: readTimeout}, nil
 }
 
 // Keys makes and reads the keys of the store's objects.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"sync"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -22,6 +23,9 @@ const streamBytes = 32 << 20
 
 // bufferBytes is the memory that a verification takes.
 const bufferBytes = 256 << 10
+
+// buffers are of *[bufferBytes]byte. All stores of a process share them.
+var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -168,9 +172,9 @@ func (s *Store) stream(ctx context.Context, key string, r tier.Range, f func([]b
 	if err != nil {
 		return s.missing(ctx, "get", key, err)
 	}
-	buf := s.buffers.Get().(*[bufferBytes]byte)
+	buf := buffers.Get().(*[bufferBytes]byte)
 	err = pieces(rc, want, buf[:], f)
-	s.buffers.Put(buf)
+	buffers.Put(buf)
 	closeErr := rc.Close()
 	switch {
 	case errors.Is(err, tier.ErrDamaged):

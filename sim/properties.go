@@ -115,9 +115,10 @@ func (o *Oracle) decided(f fileName, inode uint64) {
 		ok = ok && f.place == dead
 	} else {
 		bin := path.Join(sourceDir, o.w.logDir(f.log), trashDir)
-		after := o.w.Disk.Clone().Crash(nil)
-		_, err := after.Stat(path.Join(bin, segmentName(f.base)+deadSuffix))
-		ok = ok && err == nil
+		dead := segmentName(f.base) + deadSuffix
+		is := false
+		o.w.Disk.LookSynced(bin, func(i vfs.Info, _ []byte) { is = is || i.Name == dead })
+		ok = ok && is
 	}
 	if !ok {
 		o.violateAt(PersistBeforeAct, f.log, f.base,

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -94,23 +93,14 @@ type file struct {
 func (w *World) files(id tier.LogID) []file {
 	var out []file
 	dir := path.Join(w.source(), w.logDir(id))
-	for _, d := range []string{dir, path.Join(dir, trashDir)} {
-		infos, err := w.Disk.List(d)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		must(err)
-		for _, i := range infos {
-			at := path.Join(d, i.Name)
+	for _, d := range []string{dir, dir + "/" + trashDir} {
+		w.Disk.Look(d, func(i vfs.Info, data []byte) {
+			at := d + "/" + i.Name
 			// A source that is elsewhere has the same files.
-			f, ok := w.parsePath(path.Join(sourceDir, strings.TrimPrefix(at, w.source())))
-			if !ok {
-				continue
+			if f, ok := w.parsePath(sourceDir + strings.TrimPrefix(at, w.source())); ok {
+				out = append(out, file{f, at, i.Stat, data})
 			}
-			data, err := readFile(w.Disk, at)
-			must(err)
-			out = append(out, file{f, at, i.Stat, data})
-		}
+		})
 	}
 	slices.SortStableFunc(out, func(a, b file) int {
 		if a.base != b.base {
@@ -380,17 +370,12 @@ type intent struct {
 // intents reads the audit log as it would be after a crash now that drops what is not synced. It
 // knows the lines' format and nothing of package audit.
 func (w *World) intents() []*intent {
-	disk := w.Disk.Clone().Crash(nil)
-	infos, err := disk.List(auditDir)
-	must(err)
 	var all []byte
-	for _, i := range infos {
+	w.Disk.LookSynced(auditDir, func(i vfs.Info, data []byte) {
 		if path.Ext(i.Name) == ".jsonl" {
-			data, err := readFile(disk, path.Join(auditDir, i.Name))
-			must(err)
 			all = append(all, data...)
 		}
-	}
+	})
 	// Lines only ever come after others, but where a crash drops some.
 	if !bytes.HasPrefix(all, w.audited.text) {
 		w.audited = auditTruth{}

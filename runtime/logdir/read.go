@@ -11,6 +11,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"sync"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/tier"
@@ -31,6 +32,10 @@ const (
 	// millisMax is the latest time in milliseconds that nanoseconds can hold.
 	millisMax = math.MaxInt64 / 1_000_000
 )
+
+// buffers are of *[readBytes]byte: a buffer for each read would be most of the garbage. All sources
+// of a process share them.
+var buffers = sync.Pool{New: func() any { return new([readBytes]byte) }}
 
 // castagnoli never changes; making it once lets the hardware instruction be used.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -62,8 +67,8 @@ func (s *Source) Read(ctx context.Context, id tier.LogID, r tier.Range) (c tier.
 	if err != nil {
 		return tier.Content{}, fmt.Errorf("log %s: %w", id, err)
 	}
-	buf := s.buffers.Get().(*[readBytes]byte)
-	defer s.buffers.Put(buf)
+	buf := buffers.Get().(*[readBytes]byte)
+	defer buffers.Put(buf)
 	p := &pass{ctx: ctx, root: root, dir: dir, next: seg.next, buf: buf[:],
 		content: tier.Content{Range: r, LastNext: r.Next}}
 	defer func() { err = errors.Join(err, p.close()) }()

@@ -23,8 +23,6 @@ type Source struct {
 	locks  dirLocks
 	now    atomic.Int64 // tier.Time of the last scan; Look judges by it
 
-	buffers sync.Pool // of *[readBytes]byte; a buffer for each read would be most of the garbage
-
 	scanning sync.Mutex
 	folders  map[string]*folder // by directory; guarded by scanning
 	branches map[string]*branch // layout fluss: directories on the way; guarded by scanning
@@ -42,9 +40,7 @@ func Open(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", cfg.Name, err)
 	}
-	s := &Source{cfg: cfg, layout: l, doubt: map[string]bool{}}
-	s.buffers.New = func() any { return new([readBytes]byte) }
-	return s, nil
+	return &Source{cfg: cfg, layout: l, doubt: map[string]bool{}}, nil
 }
 
 // Close gives the lock back. It is idempotent.

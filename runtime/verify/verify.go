@@ -205,8 +205,8 @@ func (r *Reading) file(ctx context.Context, s Files, k tier.ObjectKey, d tier.Fi
 	if err := s.StatFile(ctx, k, d.Size); err != nil {
 		return KindSize, err
 	}
-	if r.buf == nil {
-		r.buf = make([]byte, blockBytes)
+	if n := min(blockBytes, d.Size); int64(len(r.buf)) < n {
+		r.buf = make([]byte, n)
 	}
 	sha, crc := sha256.New(), crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	var walked error

@@ -1,0 +1,97 @@
+package vfs_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/vfs"
+)
+
+// TestLook: after any operations Look gives what calls see, and LookSynced what they see after a
+// crash that loses all it can; what was given does not change afterwards.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		m := newMem()
+		kept, was := []byte(nil), ""
+		for range 40 {
+			change(r, m)
+			look := text(m.Look)
+			if want := listed(t, m); look != want {
+				t.Fatalf("seed %d: Look gives\n%sand there is\n%s", seed, look, want)
+			}
+			synced := text(m.LookSynced)
+			if want := listed(t, m.Clone().Crash(nil)); synced != want {
+				t.Fatalf("seed %d: LookSynced gives\n%sand a crash leaves\n%s", seed, synced, want)
+			}
+			if string(kept) != was {
+				t.Fatalf("seed %d: the bytes %q became %q", seed, was, kept)
+			}
+			m.Look("a", func(_ vfs.Info, data []byte) { kept, was = data, string(data) })
+		}
+	}
+	if newMem().Look("nowhere", func(vfs.Info, []byte) {}) {
+		t.Error("a directory that is not there is one")
+	}
+}
+
+// change does one thing at random in the directories a, a/b and c; it may fail.
+func change(r *rand.Rand, m *vfs.Mem) {
+	dirs := []string{"a", "a/b", "c"}
+	name := func() string { return fmt.Sprintf("%s/%d", dirs[r.IntN(3)], r.IntN(3)) }
+	switch r.IntN(8) {
+	case 0:
+		_ = m.Mkdir(dirs[r.IntN(3)])
+	case 1:
+		_ = m.Rename(name(), name())
+	case 2:
+		_ = m.Remove(name())
+	case 3:
+		_ = m.Sync([]string{".", "a", "a/b", "c"}[r.IntN(4)])
+	default:
+		f, err := m.Append(name())
+		if err != nil {
+			return
+		}
+		defer func() { _ = f.Close() }()
+		_, _ = fmt.Fprintf(f, "%d,", r.IntN(100))
+		if r.IntN(4) == 0 {
+			_ = f.Truncate(int64(r.IntN(4)))
+		}
+		if r.IntN(2) == 0 {
+			_ = f.Sync()
+		}
+	}
+}
+
+func text(look func(string, func(vfs.Info, []byte)) bool) string {
+	var b strings.Builder
+	for _, dir := range []string{"a", "a/b", "c"} {
+		look(dir, func(i vfs.Info, data []byte) {
+			fmt.Fprintf(&b, "%s/%s %d %d %q\n", dir, i.Name, i.Stat.Inode, i.Stat.Size, data)
+		})
+	}
+	return b.String()
+}
+
+// listed is what calls see.
+func listed(t *testing.T, m *vfs.Mem) string {
+	t.Helper()
+	var b strings.Builder
+	for _, dir := range []string{"a", "a/b", "c"} {
+		infos, err := m.List(dir)
+		if err != nil {
+			continue
+		}
+		for _, i := range infos {
+			if i.Mode.IsRegular() {
+				fmt.Fprintf(&b, "%s/%s %d %d %q\n", dir, i.Name, i.Stat.Inode, i.Stat.Size,
+					read(t, m, dir+"/"+i.Name))
+			}
+		}
+	}
+	return b.String()
+}
