@@ -231,7 +231,7 @@ func normalize(data map[string]any, errs *Errors) (map[string]any, []byte) {
 }
 
 func compile(modules map[string]*ast.Module, schemas *ast.SchemaSet) *ast.Compiler {
-	c := ast.NewCompiler().WithCapabilities(capabilities()).WithSchemas(schemas)
+	c := withExpansion(ast.NewCompiler().WithCapabilities(capabilities()).WithSchemas(schemas))
 	c.SetErrorLimit(errorsMax)
 	c.Compile(modules)
 	return c

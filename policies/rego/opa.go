@@ -40,7 +40,8 @@ func IsBuiltin(path string) bool { return path == builtinPath }
 // NewCompiler returns a compiler that offers what policies may use, and print() besides. It is for
 // the packages below this one.
 func NewCompiler() *ast.Compiler {
-	c := ast.NewCompiler().WithCapabilities(capabilities()).WithEnablePrintStatements(true)
+	c := withExpansion(ast.NewCompiler()).WithCapabilities(capabilities()).
+		WithEnablePrintStatements(true)
 	c.SetErrorLimit(errorsMax)
 	return c
 }
