@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,8 +90,16 @@ func Rebuild(ctx context.Context, opts Options, o RebuildOptions) (_ *api.Rebuil
 	if o.Dry {
 		return out, os.Remove(path)
 	}
-	out.Aside, err = replaceLedger(c.DataDir, opts.Now())
-	return out, err
+	dir, err := vfs.OpenOS(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	aside, err := replaceLedger(dir, opts.Now())
+	if aside != "" {
+		name := filepath.Join(c.DataDir, aside)
+		out.Aside = &name
+	}
+	return out, errors.Join(err, dir.Close())
 }
 
 // oldLedger looks at the ledger that is there, and returns its id; "" where there is none, or none
@@ -272,24 +281,25 @@ func (d *Daemon) conclude(ctx context.Context, local map[tier.LogID]tier.Scan) e
 	return errors.Join(err, a.Close())
 }
 
-// replaceLedger gives the new ledger its name. The old one keeps another, and is never gone.
-func replaceLedger(dataDir string, now time.Time) (aside *string, err error) {
-	path := filepath.Join(dataDir, ledgerFile)
-	if _, err := os.Lstat(path); err == nil {
-		name := path + "." + now.UTC().Format("20060102T150405.000000000Z")
-		if err := os.Link(path, name); err != nil {
-			return nil, fmt.Errorf("keep the old ledger aside: %w", err)
+// replaceLedger gives the new ledger, which is durable, its name in data_dir, and returns the name
+// that the old one keeps; "" where there was none. The old one is never without a name: the one
+// that it keeps is durable before it loses the other.
+func replaceLedger(dir vfs.Dir, now time.Time) (aside string, err error) {
+	if _, err := dir.Stat(ledgerFile); err == nil {
+		aside = ledgerFile + "." + now.UTC().Format("20060102T150405.000000000Z")
+		if err = dir.Link(ledgerFile, aside); err == nil {
+			err = dir.Sync(".")
 		}
-		aside = &name
+		if err != nil {
+			return "", fmt.Errorf("keep the old ledger aside: %w", err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
-	if err := os.Rename(filepath.Join(dataDir, rebuiltFile), path); err != nil {
-		return nil, fmt.Errorf("put the new ledger in place: %w", err)
+	if err := dir.Replace(rebuiltFile, ledgerFile); err != nil {
+		return "", fmt.Errorf("put the new ledger in place: %w", err)
 	}
-	dir, err := os.Open(dataDir)
-	if err != nil {
-		return nil, err
-	}
-	return aside, errors.Join(dir.Sync(), dir.Close())
+	return aside, dir.Sync(".")
 }
 
 func (d *Daemon) rebuilt(r *rebuild.Report, id string, dry bool) *api.Rebuilt {

@@ -188,17 +188,16 @@ func (s *scrubber) save(now bool) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(s.d.gen.Load().config.DataDir, scrubFile, data)
+	dir, err := vfs.OpenOS(s.d.gen.Load().config.DataDir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(replaceFile(dir, scrubFile, data), dir.Close())
 }
 
 // replaceFile gives a file of the directory other content, durably: after a crash it has all of the
 // one or all of the other.
-func replaceFile(at, name string, data []byte) (err error) {
-	dir, err := vfs.OpenOS(at)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
+func replaceFile(dir vfs.Dir, name string, data []byte) error {
 	half := name + ".half"
 	if err := dir.Remove(half); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -171,7 +171,7 @@ func (m *memFS) Clone() *Mem {
 }
 
 func (m *memFS) clone() *memFS {
-	c := &memFS{clock: m.clock, lastInode: m.lastInode, calls: m.calls}
+	c := &memFS{clock: m.clock, lastInode: m.lastInode, calls: m.calls, capacity: m.capacity}
 	nodes := map[*node]*node{}
 	c.root = m.root.clone(nodes)
 	for _, old := range m.pending {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"syscall"
 )
 
@@ -31,6 +32,7 @@ const (
 	OpChmod     OpKind = "chmod"
 	OpRename    OpKind = "rename"
 	OpReplace   OpKind = "replace"
+	OpLink      OpKind = "link"
 	OpRemove    OpKind = "remove"
 	OpRemoveDir OpKind = "remove directory"
 	OpSyncDir   OpKind = "sync directory"
@@ -45,7 +47,7 @@ const (
 type Op struct {
 	Kind  OpKind
 	Path  string // from the root of the file system
-	To    string // the target of a rename or replace
+	To    string // the target of a rename, replace or link
 	Count int    // operations before this one, since the file system was made
 }
 
@@ -64,6 +66,35 @@ const (
 // Fault decides about each operation, outside all locks. The error is the one that Fail and
 // FailAfter report; EIO where it is nil.
 type Fault func(Op) (Effect, error)
+
+// SetCapacity bounds the bytes of all files together; 0 is no bound. As on a disk, what no longer
+// fits is cut off where the disk ends, and the write that brought it reports ErrFull.
+func (m *memFS) SetCapacity(bytesMax int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.capacity = bytesMax
+}
+
+// room is how many bytes still fit.
+func (m *memFS) room() int64 {
+	if m.capacity == 0 {
+		return math.MaxInt64 / 2 // whoever adds to it does not overflow
+	}
+	return max(m.capacity-m.root.bytes(map[*node]bool{}), 0)
+}
+
+// bytes is the size of what lies below n. A file with two names is there once.
+func (n *node) bytes(seen map[*node]bool) int64 {
+	if seen[n] {
+		return 0
+	}
+	seen[n] = true
+	sum := int64(len(n.data))
+	for _, child := range n.children {
+		sum += child.bytes(seen)
+	}
+	return sum
+}
 
 // SetFault sets the hook of the whole file system; nil takes it away.
 func (m *memFS) SetFault(fault Fault) {

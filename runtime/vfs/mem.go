@@ -33,6 +33,7 @@ type memFS struct {
 	fault     Fault
 	calls     int
 	crashed   bool
+	capacity  int64 // bytes of all files together; 0 is no bound
 }
 
 // node is an inode: a directory, a file or a link.
@@ -262,6 +263,27 @@ func (d *Mem) move(from, to string, replace bool) error {
 	})
 	d.change(change{label: "remove " + d.abs(from), bindings: []binding{gone}})
 	return nil
+}
+
+// Link implements Dir.
+func (d *Mem) Link(from, to string) error {
+	return d.do(OpLink, from, to, func() error {
+		n, err := d.lookupFile(from, 0)
+		if err != nil {
+			return err
+		}
+		dir, base, err := d.parent(to)
+		switch {
+		case err != nil:
+			return err
+		case base == "." || dir.children[base] != nil:
+			return syscall.EEXIST
+		case dir.may(mayWrite|maySearch) != nil:
+			return syscall.EACCES
+		}
+		d.change(change{label: "create " + d.abs(to), bindings: []binding{{dir, base, n}}})
+		return nil
+	})
 }
 
 // below reports whether dir is ancestor or lies below it.

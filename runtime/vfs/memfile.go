@@ -73,6 +73,10 @@ func (f *memFile) Write(p []byte) (n int, err error) {
 		if f.append {
 			f.pos = int64(len(data))
 		}
+		full := error(nil)
+		if fits := max(f.fs.room()+int64(len(data))-f.pos, 0); int64(len(p)) > fits {
+			p, full = p[:fits], ErrFull
+		}
 		if f.pos > int64(len(data)) { // cut shorter by somebody else
 			data = append(data, make([]byte, f.pos-int64(len(data)))...)
 		}
@@ -84,7 +88,7 @@ func (f *memFile) Write(p []byte) (n int, err error) {
 		n = len(p)
 		f.pos += int64(n)
 		f.node.mtime = f.fs.clock()
-		return nil
+		return full
 	})
 	return n, err
 }

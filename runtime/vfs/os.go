@@ -143,15 +143,16 @@ func (d *OS) Mkdir(name string) error {
 
 // Rename implements Dir.
 func (d *OS) Rename(from, to string) error {
-	return d.rename("rename", from, to, renameNoReplace)
+	return d.pair("rename", from, to, renameNoReplace)
 }
 
 // Replace implements Dir.
 func (d *OS) Replace(from, to string) error {
-	return d.rename("replace", from, to, unix.Renameat)
+	return d.pair("replace", from, to, unix.Renameat)
 }
 
-func (d *OS) rename(op, from, to string, do func(int, string, int, string) error) error {
+// pair calls do with two names, each relative to the descriptor of its parent directory.
+func (d *OS) pair(op, from, to string, do func(int, string, int, string) error) error {
 	err := d.at(op, from, func(fromDir int, fromBase string) error {
 		return d.at(op, to, func(toDir int, toBase string) error {
 			return retry(func() error { return do(fromDir, fromBase, toDir, toBase) })
@@ -162,6 +163,21 @@ func (d *OS) rename(op, from, to string, do func(int, string, int, string) error
 		pathErr.Path = path.Join(d.path, from) + " to " + path.Join(d.path, to)
 	}
 	return err
+}
+
+// Link implements Dir.
+func (d *OS) Link(from, to string) error {
+	return d.pair("link", from, to, func(fromDir int, fromBase string, toDir int,
+		toBase string) error {
+		info, err := statat(fromDir, fromBase)
+		if err == nil && !info.Regular() {
+			err = ErrNotRegular
+		}
+		if err != nil {
+			return err
+		}
+		return unix.Linkat(fromDir, fromBase, toDir, toBase, 0)
+	})
 }
 
 // linkRename renames a file by linking and unlinking it, for file systems that cannot refuse to

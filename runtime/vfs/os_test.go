@@ -27,10 +27,10 @@ func TestLinkRename(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.rename("rename", "f", "g", linkRename); !errors.Is(err, fs.ErrExist) {
+	if err := d.pair("rename", "f", "g", linkRename); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: error %v, want %v", err, fs.ErrExist)
 	}
-	if err := d.rename("rename", "f", "h", linkRename); err != nil {
+	if err := d.pair("rename", "f", "h", linkRename); err != nil {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{"f": "", "g": "g", "h": "f"} {

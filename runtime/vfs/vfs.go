@@ -47,6 +47,8 @@ type Dir interface {
 	Rename(from, to string) error
 	// Replace moves a file within this Dir over whatever file has the target name.
 	Replace(from, to string) error
+	// Link gives a regular file one more name, and never replaces: an existing target is fs.ErrExist.
+	Link(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
 	// RemoveDir removes an empty directory and nothing else: a file that has taken its name stays.

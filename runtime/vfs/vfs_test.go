@@ -150,6 +150,14 @@ func TestCrashOfNames(t *testing.T) {
 			put(t, m, "b")
 			check(t, m.Replace("b", "a"))
 		}, "dir dir/a a", "dir dir/a a"},
+		{"link", func(t *testing.T, m *vfs.Mem) { check(t, m.Link("a", "b")) },
+			"dir dir/a a", "dir dir/a a b"},
+		{"link, synced, and replace", func(t *testing.T, m *vfs.Mem) {
+			check(t, m.Link("a", "b"))
+			check(t, m.Sync("."))
+			check(t, m.Replace("dir/a", "a"))
+			check(t, m.Sync("."))
+		}, "dir dir/a a b", "dir a b"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -442,4 +450,29 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestCapacity: a disk that is full takes what fits, says so, and goes on when there is room.
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	m := newMem()
+	m.SetCapacity(10)
+	f, err := m.Append("f")
+	check(t, err)
+	write(t, f, "abcdef")
+	check(t, m.Link("f", "g")) // takes no room
+	if n, err := f.Write([]byte("ghijkl")); n != 4 || !errors.Is(err, vfs.ErrFull) {
+		t.Errorf("%d bytes, %v; want 4, %v", n, err, vfs.ErrFull)
+	}
+	put(t, m, "empty") // names are free
+	if n, err := f.Write([]byte("x")); n != 0 || !errors.Is(err, vfs.ErrFull) {
+		t.Errorf("%d bytes, %v; want none, %v", n, err, vfs.ErrFull)
+	}
+	check(t, f.Truncate(9))
+	write(t, f, "J")
+	if got := read(t, m, "g"); got != "abcdefghiJ" {
+		t.Errorf("got %q", got)
+	}
+	m.SetCapacity(0)
+	write(t, f, "K")
 }

@@ -31,6 +31,7 @@ func Run(t *testing.T, newDir New) {
 		{"directories", testDirectories},
 		{"rename never replaces", testRename},
 		{"replace", testReplace},
+		{"link", testLink},
 		{"remove", testRemove},
 		{"sync", testSync},
 		{"names are confined", testNames},
@@ -279,6 +280,24 @@ func testReplace(t *testing.T, d vfs.Dir) {
 	}
 }
 
+func testLink(t *testing.T, d vfs.Dir) {
+	put(t, d, "f", "old")
+	put(t, d, "g", "new")
+	ok(t, d.Mkdir("dir"))
+	is(t, d.Link("f", "g"), fs.ErrExist)
+	is(t, d.Link("f", "f"), fs.ErrExist)
+	is(t, d.Link("f", "dir"), fs.ErrExist)
+	is(t, d.Link("absent", "h"), fs.ErrNotExist)
+	is(t, d.Link("f", "absent/h"), fs.ErrNotExist)
+	is(t, d.Link("dir", "h"), vfs.ErrNotRegular)
+	ok(t, d.Link("f", "dir/kept"))
+	equal(t, names(t, d, ".")+names(t, d, "dir"), "dir f g kept ")
+	ok(t, d.Replace("g", "f"))
+	equal(t, read(t, d, "f")+read(t, d, "dir/kept"), "newold")
+	ok(t, d.Remove("f"))
+	equal(t, read(t, d, "dir/kept"), "old")
+}
+
 func testRemove(t *testing.T, d vfs.Dir) {
 	ok(t, d.Mkdir("dir"))
 	put(t, d, "dir/f", "")
@@ -339,6 +358,8 @@ func testNames(t *testing.T, d vfs.Dir) {
 			"rename to":    d.Rename("dir/f", name),
 			"replace from": d.Replace(name, "x"),
 			"replace to":   d.Replace("dir/f", name),
+			"link from":    d.Link(name, "x"),
+			"link to":      d.Link("dir/f", name),
 		} {
 			if !errors.Is(err, fs.ErrInvalid) {
 				t.Errorf("%s of %q: error %v, want %v", op, name, err, fs.ErrInvalid)
@@ -419,6 +440,8 @@ func testLinks(t *testing.T, d vfs.Dir, symlink func(target, name string) error)
 			"remove":     d.Remove(name + "/f"),
 			"rename":     d.Rename("dir/f", name+"/new"),
 			"replace":    d.Replace("dir/f", name+"/new"),
+			"link":       d.Link("dir/f", name+"/new"),
+			"link of it": d.Link(name, "new"),
 		} {
 			if !errors.Is(err, vfs.ErrNotRegular) {
 				t.Errorf("%s through link %s: error %v", op, name, err)
