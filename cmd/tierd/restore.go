@@ -162,7 +162,7 @@ func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m res
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	if err := os.MkdirAll(c.To, 0o777); err != nil {
+	if err := vfs.MkdirAll(c.To, 0o777); err != nil {
 		return err
 	}
 	dir, err := vfs.OpenOS(c.To)

@@ -57,7 +57,7 @@ func Rebuild(ctx context.Context, opts Options, o RebuildOptions) (_ *api.Rebuil
 	}
 	d.enforce(g)
 	c := g.config
-	if err := os.MkdirAll(filepath.Join(c.DataDir, AuditDir), 0o700); err != nil {
+	if err := vfs.MkdirAll(filepath.Join(c.DataDir, AuditDir), 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
 	if d.lock, err = lockDir(c.DataDir); err != nil {

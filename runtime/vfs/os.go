@@ -22,6 +22,8 @@ import (
 type OS struct {
 	dir  *os.File
 	path string // as given to OpenOS, with the names given to Sub; for error texts only
+	// dirMode is the mode of new directories; the process's umask takes bits away.
+	dirMode fs.FileMode
 }
 
 var _ Dir = (*OS)(nil)
@@ -32,14 +34,11 @@ func OpenOS(path string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &OS{dir: f, path: path}, nil
+	return &OS{dir: f, path: path, dirMode: 0o777}, nil
 }
 
-// Modes of new files and directories; the process's umask takes bits away.
-const (
-	fileMode = 0o666
-	dirMode  = 0o777
-)
+// fileMode is the mode of new files; the process's umask takes bits away.
+const fileMode = 0o666
 
 // Open implements Dir.
 func (d *OS) Open(name string) (File, error) {
@@ -137,7 +136,7 @@ func (d *OS) Names(name string) (names []string, err error) {
 // Mkdir implements Dir.
 func (d *OS) Mkdir(name string) error {
 	return d.at("mkdir", name, func(dir int, base string) error {
-		return retry(func() error { return unix.Mkdirat(dir, base, dirMode) })
+		return retry(func() error { return unix.Mkdirat(dir, base, uint32(d.dirMode.Perm())) })
 	})
 }
 
@@ -229,7 +228,7 @@ func (d *OS) Sub(name string) (Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &OS{dir: f, path: path.Join(d.path, name)}, nil
+	return &OS{dir: f, path: path.Join(d.path, name), dirMode: d.dirMode}, nil
 }
 
 // Close implements Dir.
