@@ -88,16 +88,20 @@ func native() (languages []string) {
 	return languages
 }
 
-// rustc is a Rust compiler that can build for WebAssembly; empty if there is none.
+// rustc is a Rust compiler that can build for WebAssembly, with its linker, which Debian has in a
+// package of its own; empty if there is none.
 func rustc() string {
 	for _, path := range []string{"/usr/bin/rustc", "rustc"} {
 		root, err := exec.Command(path, "--print", "sysroot").Output()
 		if err != nil {
 			continue
 		}
-		target := filepath.Join(strings.TrimSpace(string(root)),
-			"lib/rustlib/wasm32-unknown-unknown")
-		if _, err := os.Stat(target); err == nil {
+		lib := filepath.Join(strings.TrimSpace(string(root)), "lib/rustlib")
+		if _, err := os.Stat(filepath.Join(lib, "wasm32-unknown-unknown")); err != nil {
+			continue
+		}
+		own, _ := filepath.Glob(filepath.Join(lib, "*", "bin", "rust-lld"))
+		if _, err := exec.LookPath("rust-lld"); err == nil || len(own) > 0 {
 			return path
 		}
 	}
