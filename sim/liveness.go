@@ -33,7 +33,7 @@ func (o *Oracle) Quiet() {
 			o.eligible(l, files, known, store)
 		}
 		o.expired(l, files, ledger)
-		o.settled(l, files, known, store)
+		o.settled(l, files, known, ledger.table(l.id.Table), store)
 		o.current(l, known, ledger.table(l.id.Table))
 		o.readable(l)
 		o.reported(l, files, ledger)
@@ -117,7 +117,8 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 
 // settled (L3): no attempt is open, no fact is unpublished, nothing lies in the trash, and the
 // manifest says what the ledger says.
-func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *storeTruth) {
+func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.TableState,
+	store *storeTruth) {
 	why := ""
 	switch {
 	case slices.ContainsFunc(files, func(x file) bool { return x.place != live }):
@@ -134,8 +135,14 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, store *st
 		listed := slices.DeleteFunc(slices.Clone(store.manifest(l.id)), func(f tier.Fact) bool {
 			return f.Add != nil && known.past(f.Add, store)
 		})
-		if a, b := summary(known.facts), summary(listed); a != b || !sameHoles(known.facts, listed) {
-			why = fmt.Sprintf("the ledger says\n%sand the manifest\n%s", a, b)
+		// Of a removal that had its effect, and was denied when it was tried again, nothing but
+		// its record stands: as outstanding.
+		recorded := slices.DeleteFunc(slices.Clone(known.facts), func(f tier.Fact) bool {
+			return (o.Policies || o.denies(l.id)) && f.Add != nil && !known.counts(f.Add, t) &&
+				known.past(f.Add, store)
+		})
+		if a, b := summary(recorded), summary(listed); a != b || !sameHoles(known.facts, listed) {
+			why = fmt.Sprintf("the ledger says %sand the manifest %s", a, b)
 		}
 	}
 	if why != "" {
@@ -170,7 +177,7 @@ func (l *ledgerLog) past(c *tier.Copy, store *storeTruth) bool {
 	return abandoned || !stored
 }
 
-// summary writes down facts but holes, one a line, without what depends on this machine's files.
+// summary writes down facts but holes, in one line, without what depends on this machine's files.
 func summary(facts []tier.Fact) string {
 	var b bytes.Buffer
 	for _, f := range facts {
@@ -178,14 +185,14 @@ func summary(facts []tier.Fact) string {
 			continue
 		}
 		if f.Add == nil {
-			fmt.Fprintf(&b, "%d mark of epoch %d\n", f.Position, f.Epoch)
+			fmt.Fprintf(&b, "%d mark of epoch %d; ", f.Position, f.Epoch)
 			continue
 		}
 		fmt.Fprintf(&b, "%d copy %s of attempt %s:", f.Position, f.Add.Content.Range, f.Add.Attempt)
 		for _, file := range f.Add.Content.Files {
 			fmt.Fprintf(&b, " %s %s", file.Name, file.SHA256)
 		}
-		b.WriteByte('\n')
+		b.WriteString("; ")
 	}
 	return b.String()
 }
