@@ -44,6 +44,16 @@ func (o *Oracle) renew(id tier.LogID) {
 	}
 }
 
+// leftBehind is for a log that a new tier epoch begins anew after the policy delete: what copies of
+// the epochs before alone had is part of it no more, whether they are removed yet or not.
+func (o *Oracle) leftBehind(l *ledgerLog, t tier.TableState) {
+	for i := range l.facts {
+		if f := &l.facts[i]; f.Add != nil && f.Epoch < l.state.Fresh {
+			o.removedCopy(l, f, t)
+		}
+	}
+}
+
 // removedCopy notes what goes away with a copy that is being removed: what neither disk nor another
 // copy that counts has.
 func (o *Oracle) removedCopy(l *ledgerLog, f *tier.Fact, t tier.TableState) {

@@ -31,6 +31,7 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	o.starts[id] = l.state.LogStart
 	if l.state.Fresh > o.fresh[id] {
 		o.renew(id)
+		o.leftBehind(l, t)
 	}
 	if seen && l.state.LogStart > before {
 		o.goAway(id, tier.Range{Base: before, Next: l.state.LogStart})

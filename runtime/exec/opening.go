@@ -56,6 +56,9 @@ func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Re
 	_, err := x.append(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
 		Start: start, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
+		if s, _ := x.c.Ledger.Log(f.Log); s.Epoch == f.Epoch {
+			return x.opened(f.Log) // by an earlier call that was given up
+		}
 		return failure(tier.CodeTierEpoch, "%v", err), nil
 	}
 	if err != nil {

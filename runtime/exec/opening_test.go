@@ -47,6 +47,11 @@ func TestAnEpochBeginsWhereTheLogDoes(t *testing.T) {
 	if o := want[engine.Opened](r, r.do(f)); o.State.Start != 0 || o.State.LogStart != 0 {
 		t.Errorf("opened at %d, the log begins at %d; want 0", o.State.Start, o.State.LogStart)
 	}
+	// So it is where a call that was given up did it after all, and the engine asks again.
+	f.ID++
+	if o := want[engine.Opened](r, r.do(f)); o.State.Epoch != 3 || o.State.Start != 0 {
+		t.Errorf("asked again: in epoch %d from %d on; want 3 and 0", o.State.Epoch, o.State.Start)
+	}
 }
 
 // TestAStartIsNotMovedOverWhatCameBack: with a disablement by delete the log begins where its
