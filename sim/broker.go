@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
@@ -19,6 +20,8 @@ type broker struct {
 	logs []*brokerLog
 	// silent is set for a broker that keeps no record of leader epochs.
 	silent bool
+	// ahead is how far the clock of those who produce is ahead.
+	ahead time.Duration
 }
 
 type brokerLog struct {
@@ -87,7 +90,7 @@ func (b *broker) append(l *brokerLog, batches int) {
 	for range batches {
 		end := l.end()
 		l.batches = append(l.batches, brokerBatch{tier.Range{Base: end, Next: end + batchOffsets},
-			l.epoch, b.w.Now, 0})
+			l.epoch, b.w.Now.Add(b.ahead), 0})
 		b.flush(l)
 	}
 }

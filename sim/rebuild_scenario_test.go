@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 )
@@ -35,6 +36,8 @@ func (s *scenario) spoil(how, part string) error {
 		switch how {
 		case "newer":
 			data = bytes.Replace(data, []byte(`"version":1`), []byte(`"version":9`), 1)
+		case "older":
+			data = without(data, `,"incarnation":"topic-orders"`)
 		default:
 			data = data[:len(data)/2]
 		}
@@ -44,4 +47,14 @@ func (s *scenario) spoil(how, part string) error {
 		return nil
 	}
 	return fmt.Errorf("no object has %q in its key", part)
+}
+
+// without takes a member out of a document, and seals it again: as who did not know of it wrote it.
+func without(data []byte, member string) []byte {
+	text := data[:max(0, bytes.LastIndex(data, []byte(`,"sha256":`)))]
+	rest := bytes.Replace(text, []byte(member), nil, 1)
+	if len(rest) == len(text) {
+		panic(fmt.Sprintf("sim: no %s in %s", member, data))
+	}
+	return fmt.Appendf(nil, "%s,\"sha256\":\"%x\"}\n", rest, sha256.Sum256(rest))
 }

@@ -23,7 +23,7 @@ func (s *scenario) kafka(d *datadriven.TestData) error {
 			return err
 		}
 		s.w, s.oracle = w, w.Observe()
-		s.w.Trace = s.trace
+		s.w.Trace, s.w.Trouble = s.trace, s.trouble
 		s.w.Bucket.SetHook(s.hook)
 		s.broker = newBroker(w, d.HasArg("silent"), orders)
 		return w.Start()
@@ -34,8 +34,19 @@ func (s *scenario) kafka(d *datadriven.TestData) error {
 	s.w.Advance(time.Millisecond) // so that file systems tell the changes apart
 	l := s.broker.logs[0]
 	switch d.Cmd {
-	case "produce": // produce batches=2
+	case "produce": // produce batches=2 ahead=1000h: with timestamps that much in the future
+		ahead := "0s"
+		d.MaybeScanArgs(s.t, "ahead", &ahead)
+		by, err := time.ParseDuration(ahead)
+		if err != nil {
+			return err
+		}
+		s.broker.ahead = by
 		s.broker.append(l, s.number(d, "batches", 1))
+		s.broker.ahead = 0
+	case "stall", "follow": // no replica follows the leader; all of them have caught up
+		l.stalled = d.Cmd == "stall"
+		s.broker.flush(l)
 	case "roll": // a new segment, with one batch
 		s.broker.roll(l)
 	case "lead": // lead at=15 older=1: another leader, whose log differs from there on

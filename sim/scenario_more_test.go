@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -37,8 +39,8 @@ func (s *scenario) more(d *datadriven.TestData) error {
 		return s.read(d)
 	case "repeat": // repeat times=64, and below it the commands; what they do is counted
 		return s.repeat(d)
-	case "reload":
-		return s.w.Reload()
+	case "plugin": // plugin moods=trap/keep seed=1: the imp, which takes a mood for each question
+		return s.plugin(d)
 	}
 	return s.kafka(d)
 }
@@ -103,6 +105,26 @@ func (s *scenario) repeat(d *datadriven.TestData) error {
 	return s.w.act(func() error { return nil })
 }
 
+// trouble writes what the daemon has a log line for.
+func (s *scenario) trouble(p tier.Problem) {
+	fmt.Fprintf(&s.out, "logged: %s: %s: %s\n", p.Path, p.Reason.Code, p.Reason.Text)
+}
+
+// plugin puts the plugin imp in force, and has the story say when it gives no answer.
+func (s *scenario) plugin(d *datadriven.TestData) error {
+	moods := ""
+	d.ScanArgs(s.t, "moods", &moods)
+	s.plugins = impSet(s.t, s.number(d, "seed", 1), strings.Split(moods, "/")...)
+	s.t.Cleanup(s.w.Close)
+	s.w.Answered = func(_ engine.Selected, faults []plugin.Fault) {
+		for _, f := range faults {
+			fmt.Fprintf(&s.out, "plugin %s gives no answer (%s), and is asked again at %s\n", f.Plugin,
+				f.Kind, f.Until)
+		}
+	}
+	return s.reload(false)
+}
+
 // land lets the n-th of the uploads that come late take effect; with 0 all of them, as they came.
 func (s *scenario) land(n int) error {
 	for {
@@ -142,6 +164,7 @@ func (s *scenario) objects(d *datadriven.TestData) error {
 // read plays a consumer that reads the log to its end, and says which tier it was given what from.
 func (s *scenario) read(d *datadriven.TestData) error {
 	id := s.log(d)
+	s.w.process.reader = nil // one that has nothing in its cache
 	for at := tier.Offset(s.number(d, "from", 0)); ; {
 		calls := s.w.Bucket.Calls()
 		c, err, ended := s.w.Read(id, at)

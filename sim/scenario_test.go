@@ -17,6 +17,7 @@ import (
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/logdir"
+	"github.com/tierd/tierd/runtime/plugin"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -39,15 +40,16 @@ func TestScenarios(t *testing.T) {
 
 // scenario is one story: a world, and what was said about it so far.
 type scenario struct {
-	t      *testing.T
-	w      *World
-	yaml   string
-	policy []rego.Module
-	out    strings.Builder
-	faults []armed
-	oracle *Oracle
-	judged int     // violations that were reported
-	broker *broker // of a story about a broker's directory; nil otherwise
+	t       *testing.T
+	w       *World
+	yaml    string
+	policy  []rego.Module
+	out     strings.Builder
+	faults  []armed
+	oracle  *Oracle
+	judged  int // violations that were reported
+	plugins *plugin.Set
+	broker  *broker // of a story about a broker's directory; nil otherwise
 
 	putBack func()    // puts an old ledger back
 	between []between // what happens in the middle of calls that are to come
@@ -75,7 +77,7 @@ func newScenario(t *testing.T) *scenario {
 		t.Fatal(err)
 	}
 	s.oracle = s.w.Observe()
-	s.w.Trace = s.trace
+	s.w.Trace, s.w.Trouble = s.trace, s.trouble
 	s.w.Bucket.SetHook(s.hook)
 	if err := s.w.Start(); err != nil {
 		t.Fatal(err)
@@ -109,6 +111,7 @@ func (s *scenario) config() (Config, error) {
 	return Config{Tables: c.Table, Policies: set, Workers: 1, Brake: c.Limits.Brake(),
 		Verify: c.Copy.Verify, Delete: tier.LocalDeleteUnlink, Next: logdir.NextFollowing,
 		Tolerance: c.Limits.ClockTolerance, AskAgain: 5 * time.Minute,
+		Plugins: s.plugins, HoldMax: c.Copy.HoldMax,
 		Grace: c.Limits.RemoteDeleteGrace, OrphanAge: c.Limits.OrphanAge}, nil
 }
 
@@ -185,7 +188,7 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 	case "putback":
 		s.putBack()
 		return nil
-	case "spoil", "shorten", "newer":
+	case "spoil", "shorten", "newer", "older":
 		return s.spoil(d.Cmd, d.CmdArgs[0].Key)
 	case "rebuild":
 		return s.rebuild()

@@ -78,6 +78,8 @@ type World struct {
 
 	// Trace is told of each effect with its result, in order. It may be nil.
 	Trace func(engine.Effect, engine.Result)
+	// Trouble is told of what the executor finds worth a log line. It may be nil.
+	Trouble func(tier.Problem)
 	// Before is called before each effect; an error stops the process there. It may be nil.
 	Before func(engine.Effect) error
 	// Watch decides about each operation of the process. It may be nil, and must not use the
@@ -280,9 +282,15 @@ func (w *World) open(p *process) (err error) {
 			return p.source
 		},
 		Generation: w.execGeneration, Now: w.now, NewAttempt: w.newAttempt,
-		Sound: w.sound,
+		Sound: w.sound, Trouble: w.trouble,
 	})
 	return nil
+}
+
+func (w *World) trouble(p tier.Problem) {
+	if w.Trouble != nil {
+		w.Trouble(p)
+	}
 }
 
 func (w *World) now() tier.Time { return w.Now }
