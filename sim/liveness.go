@@ -171,7 +171,7 @@ func (l *ledgerLog) past(c *tier.Copy, store *storeTruth) bool {
 	abandoned := slices.ContainsFunc(l.tombstones, func(t offsets.Tombstone) bool {
 		return t.ID == c.Attempt
 	})
-	stored := slices.ContainsFunc(store.objects, func(o object) bool {
+	stored := slices.ContainsFunc(store.objects, func(o *object) bool {
 		return o.Attempt == c.Attempt
 	})
 	return abandoned || !stored

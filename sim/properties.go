@@ -502,19 +502,17 @@ func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 // unsound says what is wrong with one file of a recorded copy.
 func (o *Oracle) unsound(id tier.LogID, c *tier.Copy, d tier.FileDigest, store *storeTruth) string {
 	name := fileName{log: id, base: c.Content.Range.Base, name: d.Name}
-	key, err := store.keys.File(tier.ObjectKey{Log: id, Epoch: c.Epoch, Base: name.base,
+	key, x := store.file(tier.ObjectKey{Log: id, Epoch: c.Epoch, Base: name.base,
 		Attempt: c.Attempt, Name: d.Name})
-	must(err)
-	data, there := o.w.Objects.Object(key)
 	switch {
-	case !there:
+	case x == nil:
 		return key + " is not in the store"
-	case sha256.Sum256(data) != d.SHA256:
+	case x.sum != d.SHA256:
 		return key + " has other bytes than its record"
-	case o.knows(name, data) == nil:
+	case o.knows(name, x.data) == nil:
 		return key + " has bytes that the owner never wrote"
 	}
-	return store.proves(name, data)
+	return store.proves(name, x.data)
 }
 
 // kept (S1): of each segment that was closed and that its owner did not remove, the bytes that the

@@ -2,18 +2,14 @@ package sim
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -232,132 +228,6 @@ func (w *World) readLedger() (*ledgerTruth, error) {
 	return t, errors.Join(err, errTables, l.Close())
 }
 
-// object is one file of a segment in the store.
-type object struct {
-	key string
-	objstore.Key
-	data []byte
-}
-
-// storeTruth is what the store holds.
-type storeTruth struct {
-	w       *World
-	keys    objstore.Keys
-	store   *objstore.Store
-	objects []object // files of segments, ascending by key
-	others  []object // everything else, without content
-	facts   map[tier.LogID][]tier.Fact
-}
-
-// storeNow is the store past all faults. It is read anew after each change, and is not to be
-// changed by who looks at it.
-func (w *World) storeNow(ledger string) *storeTruth {
-	r := &w.storeRead
-	if n := w.Objects.Changes(); r.truth == nil || r.changes != n || r.ledger != ledger {
-		r.truth, r.changes, r.ledger = w.readStore(ledger), n, ledger
-	}
-	return r.truth
-}
-
-// storeRead is what the store was when it was read last.
-type storeRead struct {
-	changes uint64
-	ledger  string
-	truth   *storeTruth
-}
-
-func (w *World) readStore(ledger string) *storeTruth {
-	store, err := objstore.New(w.Objects, ledger)
-	must(err)
-	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
-	for _, key := range w.Objects.Keys() {
-		k, parsed := w.parsed[key]
-		if !parsed {
-			var err error
-			if k, err = t.keys.Parse(key); err != nil {
-				k.Kind = ""
-			}
-			w.parsed[key] = k // a world has one ledger id
-		}
-		if k.Kind != objstore.KeyFile {
-			t.others = append(t.others, object{key: key, Key: k})
-			continue
-		}
-		data, _ := w.Objects.Object(key)
-		t.objects = append(t.objects, object{key, k, data})
-	}
-	return t
-}
-
-// manifest reads what the store's own manifest says of a log, without the ledger's help.
-func (t *storeTruth) manifest(id tier.LogID) []tier.Fact {
-	if facts, read := t.facts[id]; read {
-		return facts
-	}
-	// Decoding is most of the work, and most looks find what the last one found.
-	hash := fnv.New128a()
-	for _, o := range t.others {
-		if o.Log == id {
-			data, _ := t.w.Objects.Object(o.key)
-			_, _ = fmt.Fprintf(hash, "%s %d ", o.key, len(data))
-			_, _ = hash.Write(data)
-		}
-	}
-	sum := string(hash.Sum(nil))
-	last := t.w.manifests[id]
-	if last.sum != sum {
-		facts, _, err := t.store.Manifest(context.Background(), id)
-		must(err)
-		last = manifestTruth{sum, facts}
-		t.w.manifests[id] = last
-	}
-	t.facts[id] = last.facts
-	return last.facts
-}
-
-// manifestTruth is what a manifest said when it was read last.
-type manifestTruth struct {
-	sum   string // of its objects
-	facts []tier.Fact
-}
-
-// proves says whether the store holds exactly these bytes as the named file of the segment, by an
-// object that a readable manifest entry names with its digest. It returns what is missing; "" is
-// nothing.
-func (t *storeTruth) proves(f fileName, data []byte) string {
-	sum := tier.SHA256(sha256.Sum256(data))
-	missing := "the store has no object with its bytes"
-	for _, o := range t.objects {
-		same := o.Log == f.log && o.Base == f.base && o.Name == f.name && bytes.Equal(o.data, data)
-		if !same {
-			continue
-		}
-		missing = "no readable manifest entry names its copy"
-		for _, fact := range t.manifest(f.log) {
-			if fact.Add == nil || fact.Add.Attempt != o.Attempt || fact.Epoch != o.Epoch {
-				continue
-			}
-			if t.clipped(f.log, &fact) {
-				missing = "its copy is of a lineage that the log has left"
-				continue
-			}
-			for _, named := range fact.Add.Content.Files {
-				if named.Name == f.name && named.SHA256 == sum && named.Size == int64(len(data)) {
-					return ""
-				}
-			}
-		}
-	}
-	return missing
-}
-
-// clipped reports whether the manifest itself cuts the copy off.
-func (t *storeTruth) clipped(id tier.LogID, f *tier.Fact) bool {
-	return slices.ContainsFunc(t.manifest(id), func(c tier.Fact) bool {
-		return c.Clip != nil && f.Position < c.Position && *c.Clip < f.Add.Content.Range.Next
-	})
-}
-
 // intent is a deletion that the audit log announced, with its outcome, if it has one.
 type intent struct {
 	action  tier.Action
@@ -372,8 +242,12 @@ type intent struct {
 func (w *World) intents() []*intent {
 	var all []byte
 	w.Disk.LookSynced(auditDir, func(i vfs.Info, data []byte) {
-		if path.Ext(i.Name) == ".jsonl" {
-			all = append(all, data...)
+		switch {
+		case path.Ext(i.Name) != ".jsonl":
+		case all == nil:
+			all = data
+		default:
+			all = append(all, data...) // of one file there is no room left: it goes elsewhere
 		}
 	})
 	// Lines only ever come after others, but where a crash drops some.
@@ -386,7 +260,7 @@ func (w *World) intents() []*intent {
 
 // auditTruth is what the audit log was when it was read last.
 type auditTruth struct {
-	text    []byte // of whole lines
+	text    []byte // of whole lines; shared
 	intents []*intent
 	bySeq   map[uint64]*intent
 }
@@ -400,7 +274,7 @@ func (t *auditTruth) read(all []byte) {
 		if line[len(line)-1] != '\n' {
 			break // torn: it was never durable
 		}
-		t.text = append(t.text, line...)
+		t.text = all[:len(t.text)+len(line)]
 		t.line(line)
 	}
 }

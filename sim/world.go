@@ -114,7 +114,6 @@ type World struct {
 	bolt       *onBolt // nil while no process has it
 	boltKnown  bool    // the file must hold what was committed
 	storeRead  storeRead
-	parsed     map[string]objstore.Key
 }
 
 // process is one life of tierd.
@@ -155,7 +154,7 @@ const (
 // NewWorld returns a world with an empty disk and store, and no process yet.
 func NewWorld(c Config, now tier.Time) (*World, error) {
 	w := &World{Config: c, Now: now, manifests: map[tier.LogID]manifestTruth{},
-		parsed: map[string]objstore.Key{}}
+		storeRead: storeRead{seen: map[string]*object{}, names: map[tier.ObjectKey]string{}}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
 		if err := w.Disk.Mkdir(dir); err != nil {

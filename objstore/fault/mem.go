@@ -31,6 +31,7 @@ type Mem struct {
 	now     func() time.Time
 	mu      sync.Mutex
 	objects map[string]object
+	keys    []string       // of objects, ascending
 	dirs    map[string]int // how many objects lie below the directory
 	changes uint64
 }
@@ -51,12 +52,17 @@ func NewMem(now func() time.Time) *Mem {
 func (m *Mem) Keys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	keys := make([]string, 0, len(m.objects))
-	for k := range m.objects {
-		keys = append(keys, k)
+	return slices.Clone(m.keys)
+}
+
+// Look gives f every object in order of key, past all faults. The bytes are never changed in place:
+// they are shared, and not to be changed. f must not use the bucket.
+func (m *Mem) Look(f func(key string, data []byte)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range m.keys {
+		f(key, slices.Clip(m.objects[key].data))
 	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Changes is how often an object was stored or taken away so far.
@@ -88,6 +94,8 @@ func (m *Mem) store(key string, data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.objects[key]; !ok {
+		i, _ := slices.BinarySearch(m.keys, key)
+		m.keys = slices.Insert(m.keys, i, key)
 		for dir := range parents(key) {
 			m.dirs[dir]++
 		}
@@ -101,6 +109,8 @@ func (m *Mem) remove(key string) bool {
 		return false
 	}
 	delete(m.objects, key)
+	i, _ := slices.BinarySearch(m.keys, key)
+	m.keys = slices.Delete(m.keys, i, i+1)
 	m.changes++
 	for dir := range parents(key) {
 		if m.dirs[dir]--; m.dirs[dir] == 0 {
@@ -279,10 +289,12 @@ func (m *Mem) list(prefix string, p thanos.IterParams) []thanos.IterObjectAttrib
 	defer m.mu.Unlock()
 	var out []thanos.IterObjectAttributes
 	seen := map[string]bool{}
-	for key, o := range m.objects {
+	first, _ := slices.BinarySearch(m.keys, prefix)
+	for _, key := range m.keys[first:] {
+		o := m.objects[key]
 		rest, ok := strings.CutPrefix(key, prefix)
 		if !ok {
-			continue
+			break // all that have the prefix stand together
 		}
 		a := thanos.IterObjectAttributes{Name: key}
 		if i := strings.IndexByte(rest, '/'); i >= 0 && !p.Recursive {

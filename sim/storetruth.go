@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// object is one object in the store, with one content. It is the same one in every look that finds
+// it with that content.
+type object struct {
+	key string
+	objstore.Key
+	data []byte // shared with the store, which never changes it in place
+	sum  tier.SHA256
+}
+
+// storeTruth is what the store holds.
+type storeTruth struct {
+	w       *World
+	keys    objstore.Keys
+	store   *objstore.Store
+	objects []*object // files of segments, ascending by key
+	others  []*object // everything else, likewise
+	facts   map[tier.LogID][]tier.Fact
+}
+
+// storeNow is the store past all faults. It is read anew after each change, and is not to be
+// changed by who looks at it.
+func (w *World) storeNow(ledger string) *storeTruth {
+	r := &w.storeRead
+	if n := w.Objects.Changes(); r.truth == nil || r.changes != n || r.ledger != ledger {
+		r.truth, r.changes, r.ledger = w.readStore(ledger), n, ledger
+	}
+	return r.truth
+}
+
+// storeRead is what the store was when it was read last.
+type storeRead struct {
+	changes uint64
+	ledger  string
+	truth   *storeTruth
+	seen    map[string]*object // every key that ever was, as it was last
+	names   map[tier.ObjectKey]string
+}
+
+func (w *World) readStore(ledger string) *storeTruth {
+	store, err := objstore.New(w.Objects, ledger)
+	must(err)
+	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
+	if last := w.storeRead.truth; last != nil {
+		t.objects = make([]*object, 0, len(last.objects)+1)
+		t.others = make([]*object, 0, len(last.others)+1)
+	}
+	w.Objects.Look(func(key string, data []byte) {
+		o := w.storeRead.seen[key]
+		if o == nil || !same(o.data, data) {
+			o = newObject(t.keys, key, data)
+			w.storeRead.seen[key] = o // a world has one ledger id
+		}
+		if o.Kind == objstore.KeyFile {
+			t.objects = append(t.objects, o)
+		} else {
+			t.others = append(t.others, o)
+		}
+	})
+	return t
+}
+
+func newObject(keys objstore.Keys, key string, data []byte) *object {
+	k, err := keys.Parse(key)
+	if err != nil {
+		k.Kind = ""
+	}
+	return &object{key, k, data, sha256.Sum256(data)}
+}
+
+// same reports whether the two are the same bytes in the same place.
+func same(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// file is the object of a file of a segment; nil where there is none.
+func (t *storeTruth) file(k tier.ObjectKey) (key string, o *object) {
+	key, ok := t.w.storeRead.names[k]
+	if !ok {
+		var err error
+		key, err = t.keys.File(k)
+		must(err)
+		t.w.storeRead.names[k] = key
+	}
+	i, found := slices.BinarySearchFunc(t.objects, key, func(o *object, key string) int {
+		return cmp.Compare(o.key, key)
+	})
+	if !found {
+		return key, nil
+	}
+	return key, t.objects[i]
+}
+
+// manifest reads what the store's own manifest says of a log, without the ledger's help.
+func (t *storeTruth) manifest(id tier.LogID) []tier.Fact {
+	if facts, read := t.facts[id]; read {
+		return facts
+	}
+	// Decoding is most of the work, and most looks find what the last one found.
+	var of []*object
+	for _, o := range t.others {
+		if o.Log == id {
+			of = append(of, o)
+		}
+	}
+	last := t.w.manifests[id]
+	if !last.read || !slices.Equal(last.of, of) {
+		facts, _, err := t.store.Manifest(context.Background(), id)
+		must(err)
+		last = manifestTruth{of, facts, true}
+		t.w.manifests[id] = last
+	}
+	t.facts[id] = last.facts
+	return last.facts
+}
+
+// manifestTruth is what a manifest said when it was read last.
+type manifestTruth struct {
+	of    []*object // its objects
+	facts []tier.Fact
+	read  bool
+}
+
+// proves says whether the store holds exactly these bytes as the named file of the segment, by an
+// object that a readable manifest entry names with its digest. It returns what is missing; "" is
+// nothing.
+func (t *storeTruth) proves(f fileName, data []byte) string {
+	missing := "the store has no object with its bytes"
+	for _, o := range t.objects {
+		same := o.Base == f.base && o.Log == f.log && o.Name == f.name && bytes.Equal(o.data, data)
+		if !same {
+			continue
+		}
+		missing = "no readable manifest entry names its copy"
+		for _, fact := range t.manifest(f.log) {
+			if fact.Add == nil || fact.Add.Attempt != o.Attempt || fact.Epoch != o.Epoch {
+				continue
+			}
+			if t.clipped(f.log, &fact) {
+				missing = "its copy is of a lineage that the log has left"
+				continue
+			}
+			for _, named := range fact.Add.Content.Files {
+				if named.Name == f.name && named.SHA256 == o.sum && named.Size == int64(len(data)) {
+					return ""
+				}
+			}
+		}
+	}
+	return missing
+}
+
+// clipped reports whether the manifest itself cuts the copy off.
+func (t *storeTruth) clipped(id tier.LogID, f *tier.Fact) bool {
+	return slices.ContainsFunc(t.manifest(id), func(c tier.Fact) bool {
+		return c.Clip != nil && f.Position < c.Position && *c.Clip < f.Add.Content.Range.Next
+	})
+}
