@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"os"
+	"runtime/debug"
 	"testing"
 )
 
@@ -11,6 +12,9 @@ import (
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.seed", "1"); err != nil {
 		panic(err)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // as cmd/tiersim does
 	}
 	os.Exit(m.Run())
 }

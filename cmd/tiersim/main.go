@@ -7,11 +7,20 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	_ "time/tzdata" // so that time zones in policies mean something on a machine without a database
 )
 
+// gcPercent lets the heap grow to five times what lives. Histories make much garbage, and what
+// lives are a few compiled policies and plugins: to look through them less often saves a third of
+// the processor's time.
+const gcPercent = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], system{os.Stdout, os.Stderr, os.LookupEnv})
 	stop()
