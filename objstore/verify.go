@@ -51,9 +51,9 @@ func (s *Store) stat(ctx context.Context, key string, size int64) error {
 
 // VerifyFile compares the stored object with the digest: its size always, and of its content what
 // mode says, read back. VerifySample compares the head, the tail and one block between them, whose
-// place follows from the SHA-256, with the same bytes of local; VerifyFull compares checksums of
-// every byte, and local may be nil. A missing object is tier.ErrVanished, a wrong one
-// tier.ErrDamaged; any other error leaves the question open.
+// place follows from the SHA-256, with the same bytes of local; of a small file all of it, with the
+// digest. VerifyFull compares checksums of every byte, and local may be nil. A missing object is
+// tier.ErrVanished, a wrong one tier.ErrDamaged; any other error leaves the question open.
 func (s *Store) VerifyFile(ctx context.Context, k tier.ObjectKey, d tier.FileDigest,
 	mode tier.VerifyMode, local io.ReaderAt) error {
 	key, err := s.keys.File(k)
@@ -76,22 +76,23 @@ func (s *Store) VerifyFile(ctx context.Context, k tier.ObjectKey, d tier.FileDig
 	if d.Size == 0 && mode != tier.VerifyFull {
 		return nil
 	}
-	switch mode {
-	case tier.VerifySample:
-		return s.verifySample(ctx, key, d, local)
-	case tier.VerifyFull:
+	switch {
+	case mode == tier.VerifyFull, mode == tier.VerifySample && d.Size <= wholeBytes:
 		return s.verifyFull(ctx, key, d)
+	case mode == tier.VerifySample:
+		return s.verifySample(ctx, key, d, local)
 	}
 	return nil
 }
 
-// sampleBlocks are the ranges that a sample compares: all of a small file.
+// wholeBytes is up to which size a sample is the whole object. Then it is compared with the digest:
+// the local file may have other bytes than when it was checked, and the upload, too.
+const wholeBytes = 3 * sampleBytes
+
+// sampleBlocks are the ranges that a sample compares of a file of more than wholeBytes.
 func sampleBlocks(d tier.FileDigest) []tier.Range {
 	size := tier.Offset(d.Size)
-	if size <= 3*sampleBytes {
-		return []tier.Range{{Base: 0, Next: size}}
-	}
-	room := uint64(size - 3*sampleBytes)
+	room := uint64(size - wholeBytes)
 	middle := sampleBytes + tier.Offset(binary.BigEndian.Uint64(d.SHA256[:8])%(room+1))
 	return []tier.Range{
 		{Base: 0, Next: sampleBytes},

@@ -3,6 +3,7 @@ package objstore
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,11 +169,11 @@ func TestVerifyFullAcrossRequests(t *testing.T) {
 
 func TestVerifySampleNeedsTheLocalFile(t *testing.T) {
 	t.Parallel()
-	content := noise(1000)
+	content := noise(wholeBytes + 1000)
 	d := digest("f", content)
 	k := file(0, "f")
 	b := newBench(t)
-	if err := b.PutFile(t.Context(), k, at(content), 1000); err != nil {
+	if err := b.PutFile(t.Context(), k, at(content), d.Size); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.VerifyFile(t.Context(), k, d, tier.VerifySample, nil); err == nil {
@@ -181,7 +182,7 @@ func TestVerifySampleNeedsTheLocalFile(t *testing.T) {
 	if err := b.VerifyFile(t.Context(), k, d, "some", at(content)); err == nil {
 		t.Error("an unknown mode: no error")
 	}
-	err := b.VerifyFile(t.Context(), k, d, tier.VerifySample, at(content[:999]))
+	err := b.VerifyFile(t.Context(), k, d, tier.VerifySample, at(content[:d.Size-1]))
 	if !errors.Is(err, tier.ErrChanged) || errors.Is(err, tier.ErrDamaged) {
 		t.Errorf("a local file that shrank: %v; want ErrChanged, and nothing of the object", err)
 	}
@@ -189,6 +190,32 @@ func TestVerifySampleNeedsTheLocalFile(t *testing.T) {
 	err = b.VerifyFile(t.Context(), k, d, tier.VerifySample, broken)
 	if !errors.Is(err, errBoom) || errors.Is(err, tier.ErrDamaged) {
 		t.Errorf("a local file that cannot be read: %v", err)
+	}
+}
+
+// A sample of a small file is all of it, and is compared with what was checked, and not with what
+// the disk gives now: what rots between check and upload is the same in both.
+func TestVerifySampleOfASmallFileNeedsNoSoundLocalFile(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 1000, wholeBytes} {
+		content := noise(size)
+		d := digest("f", content)
+		k := file(0, "f")
+		b := newBench(t)
+		rotten := at(fault.Flip(size / 2)(slices.Clone(content)))
+		if err := b.PutFile(t.Context(), k, rotten, d.Size); err != nil {
+			t.Fatal(err)
+		}
+		err := b.VerifyFile(t.Context(), k, d, tier.VerifySample, rotten)
+		if !errors.Is(err, tier.ErrDamaged) {
+			t.Errorf("%d bytes rotted before their upload: %v", size, err)
+		}
+		if err := b.PutFile(t.Context(), k, at(content), d.Size); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.VerifyFile(t.Context(), k, d, tier.VerifySample, rotten); err != nil {
+			t.Errorf("%d bytes rotted after their upload: %v", size, err)
+		}
 	}
 }
 
@@ -200,7 +227,7 @@ func (f readerFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) 
 func TestSampleBlocks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := tier.FileDigest{Size: rapid.Int64Range(1, 1<<40).Draw(t, "size")}
+		d := tier.FileDigest{Size: rapid.Int64Range(wholeBytes+1, 1<<40).Draw(t, "size")}
 		copy(d.SHA256[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "sha256"))
 		blocks := sampleBlocks(d)
 		var total, end tier.Offset
@@ -211,7 +238,7 @@ func TestSampleBlocks(t *testing.T) {
 			total, end = total+r.Next-r.Base, r.Next
 		}
 		if blocks[0].Base != 0 || end != tier.Offset(d.Size) ||
-			total != tier.Offset(min(d.Size, 3*sampleBytes)) {
+			total != wholeBytes {
 			t.Fatalf("blocks %v of %d bytes", blocks, d.Size)
 		}
 	})
