@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/tierd/tierd/runtime/engine"
@@ -52,6 +53,32 @@ func TestAnEpochBeginsWhereTheLogDoes(t *testing.T) {
 	if o := want[engine.Opened](r, r.do(f)); o.State.Epoch != 3 || o.State.Start != 0 {
 		t.Errorf("asked again: in epoch %d from %d on; want 3 and 0", o.State.Epoch, o.State.Start)
 	}
+}
+
+// TestAnEpochIsOpenedOnce: a call that was given up has opened it, and nobody heard. The next one
+// says so, and is not refused for ever.
+func TestAnEpochIsOpenedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.opened()
+	steps := []engine.ChangeTier{
+		{ID: 2, Table: "orders", State: tier.Disabling, Epoch: 2, Policy: tier.PolicyDelete},
+		{ID: 3, Table: "orders", State: tier.Disabled, Epoch: 2, Policy: tier.PolicyDelete},
+		{ID: 4, Table: "orders", State: tier.Enabled, Epoch: 3}}
+	for _, f := range steps {
+		for range 2 {
+			want[engine.Done](r, r.do(f))
+		}
+	}
+	want[engine.Failed](r, r.do(steps[0])) // that is over
+	f := engine.OpenEpoch{ID: 5, Log: orders, Source: "wal", Epoch: 3, Fresh: true, Start: 0}
+	first := want[engine.Opened](r, r.do(f))
+	if again := want[engine.Opened](r, r.do(f)); !reflect.DeepEqual(again, first) {
+		t.Errorf("the second call says %+v, the first %+v", again, first)
+	}
+	f.Epoch = 2
+	want[engine.Failed](r, r.do(f))
 }
 
 // TestAStartIsNotMovedOverWhatCameBack: with a disablement by delete the log begins where its
