@@ -59,6 +59,9 @@ func (l *logIndex) nextCopy() int {
 			}
 			continue
 		case quarantined:
+			if l.state.Expired.Covers(l.local[i].Range) {
+				continue // it was copied once, and nothing is missed without it
+			}
 			return -1
 		}
 		if !l.local[i].Closed() {
@@ -263,7 +266,7 @@ func (l *logIndex) settle(base tier.Offset) {
 	r, identical, found := l.copyOf(s)
 	switch {
 	case !found && l.state.Expired.Covers(s.Range):
-		l.states[i] = expired
+		l.states[i] = l.damageOf(s, expired)
 	case identical:
 		// What followed it may have gone since: the segment ends where its copy does.
 		l.states[i], s.Next = copied, r.Next

@@ -83,3 +83,24 @@ func TestQuarantineEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatExpiredAndIsDamagedIsNotTriedForEver: it is quarantined like any other, and since nothing
+// of its log is missing without it, what lies behind it is copied.
+func TestWhatExpiredAndIsDamagedIsNotTriedForEver(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 10, LogStart: 10, Next: 1, Expired: tier.RangeSet{{Base: 0, Next: 10}}}})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+	r.seen(seg(0), tail(10))
+	r.after(time.Hour + 1)
+	r.damaged()
+	r.none()
+	r.quarantined(1)
+	r.seen(seg(0), seg(10), tail(20))
+	if f := r.copied(1, 20); f.Segment.Base != 10 {
+		t.Errorf("copies %+v, want what lies behind it", f.Segment)
+	}
+	r.none()
+	r.quarantined(1)
+}
