@@ -28,6 +28,7 @@ func (a *app) options(log *slog.Logger) daemon.Options {
 	return daemon.Options{
 		ConfigPath: a.cli.Config, Host: a.host, Bucket: openBucket, Log: log,
 		Registry: prometheus.NewRegistry(), Version: thisBuild().Version, Now: time.Now,
+		Disk: daemon.Disk,
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -12,6 +14,10 @@ import (
 
 // TestMain lets scripts run this very command as "tierd".
 func TestMain(m *testing.M) {
+	if err := private(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	testscript.Main(m, map[string]func(){"tierd": main})
 }
 

@@ -352,3 +352,43 @@ func TestBrokenTakesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAFullDisk: the disk is full after some number of bytes, and still is at the next start. The
+// errors name file and reason, no record that was promised is lost, nothing is promised that is not
+// there, and with room again the log goes on.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	whole := newMem()
+	if err := workload(whole, &promises{}); err != nil {
+		t.Fatal(err)
+	}
+	full, names := 0, 0
+	for capacity := int64(1); ; capacity += 37 {
+		dir := newMem()
+		dir.SetCapacity(capacity)
+		var p promises
+		err := workload(dir, &p)
+		if err == nil {
+			break
+		}
+		full++
+		if !vfs.IsFull(err) {
+			t.Fatalf("%d bytes: %v, want that the disk is full", capacity, err)
+		}
+		if strings.Contains(err.Error(), "audit-00000") {
+			names++
+		}
+		if l, err := Open(dir, Options{}); err == nil {
+			_ = l.Close()
+		} else if !vfs.IsFull(err) || !strings.Contains(err.Error(), "audit-00000") {
+			t.Fatalf("%d bytes, the next start: %v", capacity, err)
+		}
+		dir.SetCapacity(0)
+		if err := p.holds(dir); err != nil {
+			t.Fatalf("%d bytes: %v", capacity, err)
+		}
+	}
+	if full < 40 || names < full {
+		t.Errorf("%d full disks, of which %d errors name the file", full, names)
+	}
+}

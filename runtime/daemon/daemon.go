@@ -48,6 +48,8 @@ type Options struct {
 	Registry *prometheus.Registry
 	Version  string
 	Now      func() time.Time
+	// Disk tells what is used and free on the file system of a directory, in bytes.
+	Disk     func(dir string) (used, free int64, err error)
 	NoDelete bool
 	// Accept is the digest of the remote data that the configuration may let go by turning tiering
 	// off with the policy delete, beyond the limits.
@@ -223,7 +225,7 @@ func (d *Daemon) paused(g *generation) *tier.Reason {
 }
 
 func (d *Daemon) tendReserve() {
-	_, free, err := disk(d.gen.Load().config.DataDir)
+	_, free, err := d.disk()
 	if err != nil {
 		d.log.Error("look at the disk", "err", err)
 		return
@@ -245,8 +247,13 @@ func (d *Daemon) tendReserve() {
 	}
 }
 
+// disk tells what is used and free on the disk of data_dir, in bytes.
+func (d *Daemon) disk() (used, free int64, err error) {
+	return d.opts.Disk(d.gen.Load().config.DataDir)
+}
+
 func (d *Daemon) node() gate.NodeFacts {
-	used, free, err := disk(d.gen.Load().config.DataDir)
+	used, free, err := d.disk()
 	if err != nil {
 		d.log.Error("look at the disk", "err", err)
 	}

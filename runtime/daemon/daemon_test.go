@@ -100,7 +100,7 @@ func (s *site) options() Options {
 			return s.bucket, nil
 		},
 		Log:      slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Registry: prometheus.NewRegistry(), Version: "test", Now: time.Now,
+		Registry: prometheus.NewRegistry(), Version: "test", Now: time.Now, Disk: Disk,
 		StopPatience: 100 * time.Millisecond,
 	}
 }
@@ -457,31 +457,5 @@ func TestTheStoreOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	s.configure(strings.Replace(siteConfig, "data_dir: data", "data_dir: moved", 1))
 	if _, err := s.once(s.options()); err == nil || !strings.Contains(err.Error(), "another tierd") {
 		t.Fatalf("%v, want that the store belongs to another tierd", err)
-	}
-}
-
-func TestReserve(t *testing.T) {
-	t.Parallel()
-	r := openReserve(t.TempDir())
-	for _, step := range []struct {
-		free    int64
-		changed bool
-		held    bool
-	}{
-		{reserveBytes, false, false},
-		{5 * reserveBytes, true, true},
-		{reserveBytes, false, true},
-		{reserveBytes/2 - 1, true, false},
-		{reserveBytes, false, false},
-		{5 * reserveBytes, true, true},
-	} {
-		changed, err := r.tend(step.free)
-		if err != nil || changed != step.changed || r.held != step.held {
-			t.Fatalf("%d bytes free: changed %v, held %v, %v; want %v, %v", step.free, changed, r.held,
-				err, step.changed, step.held)
-		}
-	}
-	if again := openReserve(filepath.Dir(r.path)); !again.held {
-		t.Error("the reserve is not found after a restart")
 	}
 }

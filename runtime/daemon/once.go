@@ -71,7 +71,7 @@ func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Se
 		report = d.report()
 		return nil
 	})
-	err = g.Wait()
+	err = d.ended(g.Wait())
 	return report, errors.Join(err, d.stop(abandon))
 }
 

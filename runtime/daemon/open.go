@@ -38,9 +38,13 @@ const readersWait = 10 * time.Second
 func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	d := newDaemon(opts)
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.close())
+		if err == nil {
+			return
 		}
+		if g := d.gen.Load(); g != nil {
+			err = roomWanted(err, g.config.DataDir)
+		}
+		err = errors.Join(err, d.close())
 	}()
 	g, err := d.loadGeneration(1)
 	if err != nil {

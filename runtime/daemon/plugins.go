@@ -285,7 +285,7 @@ func (d *Daemon) sourceDisk(name string) (used, free int64) {
 	if s == nil {
 		return 0, 0
 	}
-	used, free, err := disk(s.Path)
+	used, free, err := d.opts.Disk(s.Path)
 	if err != nil {
 		return 0, 0 // the source's own trouble tells of it
 	}

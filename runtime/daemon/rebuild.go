@@ -57,6 +57,7 @@ func Rebuild(ctx context.Context, opts Options, o RebuildOptions) (_ *api.Rebuil
 	}
 	d.enforce(g)
 	c := g.config
+	defer func() { err = roomWanted(err, c.DataDir) }()
 	if err := vfs.MkdirAll(filepath.Join(c.DataDir, AuditDir), 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}

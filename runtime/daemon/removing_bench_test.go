@@ -97,7 +97,7 @@ func removing(dir string, bucket thanos.Bucket) Options {
 			return bucket, nil
 		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Registry: prometheus.NewRegistry(),
-		Version: "test", Now: time.Now,
+		Version: "test", Now: time.Now, Disk: Disk,
 		Adopt: true, // the store has nothing of the ledger
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // reserveBytes is the space that is kept back for ledger and audit, so that a full disk can be
@@ -68,8 +70,24 @@ func (r *reserve) release() error {
 	return nil
 }
 
-// disk tells what is used and free on the file system of dir, in bytes.
-func disk(dir string) (used, free int64, err error) {
+// roomWanted adds to the error of a file in data_dir whose disk is full what is to be done.
+func roomWanted(err error, dataDir string) error {
+	var at *fs.PathError
+	if !vfs.IsFull(err) || !errors.As(err, &at) || !within(at.Path, dataDir) {
+		return err
+	}
+	return fmt.Errorf("%w; the disk of data_dir %s is full: make room on it, and start tierd again; "+
+		"nothing that was recorded is lost", err, dataDir)
+}
+
+// within reports whether the path lies below dir.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Disk tells what is used and free on the file system of dir, in bytes, for whoever runs it.
+func Disk(dir string) (used, free int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, fmt.Errorf("statfs %s: %w", dir, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // stopPatience is how long a stop waits for copies under way before it abandons them, where Options
@@ -69,7 +70,7 @@ func Run(ctx context.Context, opts Options, serve Serve, reload <-chan os.Signal
 		d.log.Info("ready", "ledger", d.ledger.ID(), "sources", len(d.sources))
 		return d.keepOn(ctx)
 	})
-	err = g.Wait()
+	err = d.ended(g.Wait())
 	return errors.Join(err, d.stop(abandon))
 }
 
@@ -225,19 +226,28 @@ func (d *Daemon) known(ctx context.Context) error {
 	return err
 }
 
-// watchFatal ends the run when nothing is known to be durable any more. The reserve is given up, so
-// that the next start has room if a full disk was the cause.
+// watchFatal ends the run when nothing is known to be durable any more.
 func (d *Daemon) watchFatal(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-d.fatal:
 		d.stopping.Store(true)
-		if _, free, derr := disk(d.gen.Load().config.DataDir); derr == nil && free < reserveBytes {
-			_ = d.reserve.release()
-		}
 		return err
 	}
+}
+
+// ended is for the error of a run whose goroutines have ended. If a full disk may be the cause, the
+// reserve is given up, so that the next start has room. Quotas do not show in what is free.
+func (d *Daemon) ended(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, free, unknown := d.disk()
+	if vfs.IsFull(err) || unknown == nil && free < reserveBytes {
+		err = errors.Join(err, d.reserve.release())
+	}
+	return roomWanted(err, d.gen.Load().config.DataDir)
 }
 
 func (d *Daemon) reloads(ctx context.Context, signals <-chan os.Signal) error {

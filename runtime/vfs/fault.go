@@ -14,6 +14,11 @@ var ErrCrashed = errors.New("crashed")
 // ErrFull is what a full disk reports (ENOSPC), for fault hooks.
 var ErrFull error = syscall.ENOSPC
 
+// IsFull reports whether the disk, or somebody's share of it, had no room.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // errClosed is what a closed file returns.
 var errClosed = fs.ErrClosed
 

@@ -295,3 +295,30 @@ func TestSyncsOfAnUpload(t *testing.T) {
 		equal(t, dirs, want)
 	}
 }
+
+// TestAFullDisk: an upload that does not fit says which file did not, why, and what to do; what was
+// there stays, nothing of it is left, and with room it succeeds.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	mem := newMem()
+	b := filesystem.New(mem, "b", "p")
+	check(t, b.Upload(ctx, "a/x", strings.NewReader("first")))
+	mem.SetCapacity(8)
+	for _, key := range []string{"a/y", "a/x"} {
+		err := b.Upload(ctx, key, strings.NewReader("second"))
+		if !vfs.IsFull(err) {
+			t.Fatalf("%v, want %v", err, vfs.ErrFull)
+		}
+		for _, want := range []string{"upload " + key, ".tierd-tmp/p-", "no space left on device",
+			"make room on it"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+	}
+	equal(t, temps(t, mem), 0)
+	check(t, expected{"a/x": {"first"}}.verify(b))
+	mem.SetCapacity(0)
+	check(t, b.Upload(ctx, "a/y", strings.NewReader("second")))
+	check(t, expected{"a/x": {"first"}, "a/y": {"second"}}.verify(b))
+}

@@ -32,7 +32,11 @@ const (
 func (b *Bucket) Upload(
 	ctx context.Context, key string, r io.Reader, _ ...objstore.ObjectUploadOption,
 ) error {
-	if err := b.upload(ctx, key, r); err != nil {
+	err := b.upload(ctx, key, r)
+	if vfs.IsFull(err) {
+		err = fmt.Errorf("%w; the disk of the bucket's directory is full: make room on it", err)
+	}
+	if err != nil {
 		return fmt.Errorf("upload %s: %w", key, err)
 	}
 	return nil
