@@ -455,7 +455,7 @@ func (h *play) before(f engine.Effect) error {
 		h.stopIn, h.disk, h.fate = "", h.stopAfter, h.stopFate
 	}
 	h.mix(kind)
-	h.line(LaneEffect, "%s %s", kind, effectLog(f))
+	h.line(LaneEffect, "%s %s", kind, subject(f))
 	return nil
 }
 
@@ -466,34 +466,13 @@ func (h *play) after(f engine.Effect, r engine.Result) {
 	h.mix(fmt.Sprintf("%T", r))
 	switch r := r.(type) {
 	case engine.Copied:
-		h.line(LaneCopied, "%s is copied up to %d", effectLog(f), r.Offset)
+		h.line(LaneCopied, "%s is copied up to %d", subject(f), r.Offset)
 	case engine.Moved:
-		h.line(LaneCopied, "%s begins at %d (%s)", effectLog(f), r.Start, r.Cause)
+		h.line(LaneCopied, "%s begins at %d (%s)", subject(f), r.Start, r.Cause)
 	case engine.HoleDone:
-		h.line(LaneCopied, "%s has a hole %s (%s)", effectLog(f), r.Hole.Range, r.Hole.Cause)
+		h.line(LaneCopied, "%s has a hole %s (%s)", subject(f), r.Hole.Range, r.Hole.Cause)
 	}
 	h.effect = nil
-}
-
-// effectLog is the log of an effect; zero where it has none.
-func effectLog(f engine.Effect) tier.LogID {
-	switch f := f.(type) {
-	case engine.Copy:
-		return f.Log
-	case engine.Resolve:
-		return f.Log
-	case engine.Delete:
-		return f.Log
-	case engine.Expire:
-		return f.Log
-	case engine.MoveStart:
-		return f.Log
-	case engine.RecordHole:
-		return f.Log
-	case engine.Remove:
-		return f.Log
-	}
-	return tier.LogID{}
 }
 
 // answered is told what the plugins said.

@@ -430,7 +430,8 @@ func (l *ledgerLog) knows(k objstore.Key) bool {
 	return false
 }
 
-// behind (S4): the process believes nothing about a log that is not durable.
+// behind (S4): the process believes nothing about a log that is not durable. That a new tier epoch
+// or lineage takes back what was, by a call that was given up, it learns when it asks again.
 func (o *Oracle) behind(ledger *ledgerTruth) {
 	p := o.w.process
 	if p == nil || p.err != nil {
@@ -439,7 +440,10 @@ func (o *Oracle) behind(ledger *ledgerTruth) {
 	for _, id := range p.engine.Logs() {
 		v, _ := p.engine.Log(id)
 		l := ledger.log(id)
-		if v.Opened && (l == nil || v.Copied > l.state.Copied) {
+		ahead := v.Opened && (l == nil || v.Copied > l.state.Copied)
+		if !ahead {
+			delete(p.unheard, id.String())
+		} else if !p.unheard[id.String()] {
 			o.violate(PersistBeforeAct, "the engine takes %s for copied up to %d, and that is not "+
 				"durable", id, v.Copied)
 		}

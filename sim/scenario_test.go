@@ -351,10 +351,10 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 		if _, ok := f.(engine.Resolve); ok {
 			verb = "found whole, and finished,"
 		}
-		fmt.Fprintf(&s.out, "%s %s %s; copied offset %d\n", verb, logOf(f), r.Remote.Range,
+		fmt.Fprintf(&s.out, "%s %s %s; copied offset %d\n", verb, subject(f), r.Remote.Range,
 			r.Offset)
 	case engine.Abandoned:
-		fmt.Fprintf(&s.out, "abandoned an attempt of %s\n", logOf(f))
+		fmt.Fprintf(&s.out, "abandoned an attempt of %s\n", subject(f))
 	case engine.Failed:
 		what := "it is tried again"
 		switch {
@@ -363,28 +363,28 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 		case r.Attempt != nil:
 			what = "its outcome is unknown"
 		}
-		fmt.Fprintf(&s.out, "%s of %s failed (%s), %s\n", effectWord(f), logOf(f), r.Reason.Code,
+		fmt.Fprintf(&s.out, "%s of %s failed (%s), %s\n", effectWord(f), subject(f), r.Reason.Code,
 			what)
 	case engine.Deleted:
 		for _, g := range r.Gone {
-			fmt.Fprintf(&s.out, "deleted %s %s\n", logOf(f), g.Range)
+			fmt.Fprintf(&s.out, "deleted %s %s\n", subject(f), g.Range)
 		}
 		if r.Kept != nil {
 			for _, why := range r.Kept.Reasons {
-				fmt.Fprintf(&s.out, "kept %s %s (%s)\n", logOf(f), r.Kept.Segment.Range, why.Code)
+				fmt.Fprintf(&s.out, "kept %s %s (%s)\n", subject(f), r.Kept.Segment.Range, why.Code)
 			}
 		}
 	case engine.HoleDone:
-		fmt.Fprintf(&s.out, "hole %s %s (%s); copied offset %d\n", logOf(f), r.Hole.Range,
+		fmt.Fprintf(&s.out, "hole %s %s (%s); copied offset %d\n", subject(f), r.Hole.Range,
 			r.Hole.Cause, r.Offset)
 	case engine.Moved:
-		fmt.Fprintf(&s.out, "start of %s moved to %d (%s); expired %v\n", logOf(f), r.Start, r.Cause,
+		fmt.Fprintf(&s.out, "start of %s moved to %d (%s); expired %v\n", subject(f), r.Start, r.Cause,
 			r.Expired)
 		s.keptRemote(f, r.Kept)
 	case engine.StaysAll:
 		s.keptRemote(f, &r.Kept)
 	case engine.Removed:
-		fmt.Fprintf(&s.out, "removed %d copies of %s\n", len(r.Positions), logOf(f))
+		fmt.Fprintf(&s.out, "removed %d copies of %s\n", len(r.Positions), subject(f))
 		for i := range r.Kept {
 			s.keptRemote(f, &r.Kept[i])
 		}
@@ -398,20 +398,20 @@ func (s *scenario) trace(f engine.Effect, r engine.Result) {
 	case engine.Opened:
 		if o, ok := f.(engine.OpenEpoch); ok {
 			fmt.Fprintf(&s.out, "epoch %d of %s opened at %d, fresh: %v; copied offset %d\n", o.Epoch,
-				logOf(f), o.Start, o.Fresh, r.State.Copied)
+				subject(f), o.Start, o.Fresh, r.State.Copied)
 			return
 		}
-		fmt.Fprintf(&s.out, "opened %s at %d\n", logOf(f), r.State.Start)
+		fmt.Fprintf(&s.out, "opened %s at %d\n", subject(f), r.State.Start)
 	case engine.Diverged:
 		clip := r.State.Clips[len(r.State.Clips)-1]
-		fmt.Fprintf(&s.out, "%s left its lineage at %d; copied offset %d\n", logOf(f), clip.Offset,
+		fmt.Fprintf(&s.out, "%s left its lineage at %d; copied offset %d\n", subject(f), clip.Offset,
 			r.State.Copied)
 	case engine.Done:
 		if c, ok := f.(engine.ChangeTier); ok {
 			fmt.Fprintf(&s.out, "%s is %s, epoch %d %s\n", c.Table, c.State, c.Epoch, c.Policy)
 			return
 		}
-		fmt.Fprintf(&s.out, "%s %s\n", effectWord(f), logOf(f))
+		fmt.Fprintf(&s.out, "%s %s\n", effectWord(f), subject(f))
 	}
 }
 
@@ -420,50 +420,12 @@ func (s *scenario) keptRemote(f engine.Effect, k *engine.KeptRemote) {
 		return
 	}
 	for _, why := range k.Reasons {
-		fmt.Fprintf(&s.out, "kept remote %s %s (%s)\n", logOf(f), k.Range, why.Code)
+		fmt.Fprintf(&s.out, "kept remote %s %s (%s)\n", subject(f), k.Range, why.Code)
 	}
 }
 
 func effectWord(f engine.Effect) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "engine."))
-}
-
-func logOf(f engine.Effect) string {
-	switch f := f.(type) {
-	case engine.Open:
-		return f.Log.String()
-	case engine.Copy:
-		return f.Log.String()
-	case engine.Resolve:
-		return f.Log.String()
-	case engine.Delete:
-		return f.Log.String()
-	case engine.RecordHole:
-		return f.Log.String()
-	case engine.Publish:
-		return f.Log.String()
-	case engine.Checkpoint:
-		return f.Log.String()
-	case engine.Compare:
-		return f.Log.String()
-	case engine.OpenEpoch:
-		return f.Log.String()
-	case engine.MoveStart:
-		return f.Log.String()
-	case engine.Expire:
-		return f.Log.String()
-	case engine.Remove:
-		return f.Log.String()
-	case engine.Clear:
-		return f.Log.String()
-	case engine.ChangeTier:
-		return f.Table
-	case engine.Govern:
-		return f.Table
-	case engine.Pause:
-		return f.Table
-	}
-	return ""
 }
 
 func (s *scenario) ls(id tier.LogID) error {

@@ -127,9 +127,11 @@ type process struct {
 	asker  asker
 	reader *read.Reader // made when somebody reads
 	queue  []engine.Effect
-	calls  []*call      // effects under way, the last one begun last
-	clock  *tier.Reason // why the clock is not trusted
-	err    error        // why it ended
+	calls  []*call // effects under way, the last one begun last
+	// unheard are the logs of which a call that was given up may have changed what the ledger has.
+	unheard map[string]bool
+	clock   *tier.Reason // why the clock is not trusted
+	err     error        // why it ended
 }
 
 // ownLock is the lock of a broker's directory beside which no broker runs.
@@ -175,7 +177,7 @@ func NewWorld(c Config, now tier.Time) (*World, error) {
 // Start begins a process on what disk, store and ledger hold, as the daemon does: it restores,
 // resolves announced deletions, and only then decides.
 func (w *World) Start() error {
-	p := &process{engine: engine.New()}
+	p := &process{engine: engine.New(), unheard: map[string]bool{}}
 	w.process = p
 	return w.act(w.start)
 }
@@ -544,6 +546,7 @@ func (w *World) Perform(i int) error {
 		defer cancel()
 		r, err := p.exec.Do(ctx, f)
 		p.calls = p.calls[:len(p.calls)-1]
+		p.unheard[subject(f)] = p.unheard[subject(f)] || c.givenUp
 		if err != nil || p.err != nil || w.stopped || c.givenUp {
 			return err
 		}
