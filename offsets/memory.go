@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 )
@@ -41,7 +40,7 @@ var _ Medium = (*Memory)(nil)
 
 // NewMemory returns a medium with a new ledger of that id.
 func NewMemory(id [16]byte) *Memory {
-	m := &Memory{now: sortedMap{values: map[string][]byte{}}}
+	m := &Memory{}
 	tx := &memoryTx{now: &m.now}
 	if err := birth(tx, func() [16]byte { return id }); err != nil {
 		panic(err) // it has an id, and a map does not fail
@@ -144,38 +143,42 @@ func (m *Memory) Close() error {
 func (m *Memory) String() string { return "in memory" }
 
 // sortedMap is a map with its keys in order.
-type sortedMap struct {
-	keys   []string
-	values map[string][]byte // never changed once they are in
+type sortedMap struct{ items []item }
+
+// item is a key with its value. The bytes of neither are ever changed.
+type item struct{ key, value []byte }
+
+func (s *sortedMap) clone() sortedMap { return sortedMap{slices.Clone(s.items)} }
+
+// find gives the place of the key, or where it would be.
+func (s *sortedMap) find(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(s.items, key, func(e item, key []byte) int {
+		return bytes.Compare(e.key, key)
+	})
 }
 
-func (s *sortedMap) clone() sortedMap {
-	return sortedMap{keys: slices.Clone(s.keys), values: maps.Clone(s.values)}
-}
-
-func (s *sortedMap) set(key string, value []byte) {
-	if _, ok := s.values[key]; !ok {
-		i, _ := slices.BinarySearch(s.keys, key)
-		s.keys = slices.Insert(s.keys, i, key)
-	}
-	s.values[key] = value
-}
-
-func (s *sortedMap) remove(key string) {
-	if i, ok := slices.BinarySearch(s.keys, key); ok {
-		s.keys = slices.Delete(s.keys, i, i+1)
-		delete(s.values, key)
+func (s *sortedMap) set(key, value []byte) {
+	if i, ok := s.find(key); ok {
+		s.items[i].value = value
+	} else {
+		s.items = slices.Insert(s.items, i, item{key, value})
 	}
 }
 
-// between returns the keys in [from, to), ascending; where to is nil, to the last.
-func (s *sortedMap) between(from, to []byte) []string {
-	low, _ := slices.BinarySearch(s.keys, string(from))
-	high := len(s.keys)
+func (s *sortedMap) remove(key []byte) {
+	if i, ok := s.find(key); ok {
+		s.items = slices.Delete(s.items, i, i+1)
+	}
+}
+
+// between returns the items in [from, to), ascending; where to is nil, to the last.
+func (s *sortedMap) between(from, to []byte) []item {
+	low, _ := s.find(from)
+	high := len(s.items)
 	if to != nil {
-		high, _ = slices.BinarySearch(s.keys, string(to))
+		high, _ = s.find(to)
 	}
-	return s.keys[low:max(low, high)]
+	return s.items[low:max(low, high)]
 }
 
 // memoryTx is a transaction: its changes lie over what is there now, until apply.
@@ -186,26 +189,29 @@ type memoryTx struct {
 
 // Get implements Reader.
 func (t *memoryTx) Get(key []byte) ([]byte, error) {
-	if v, ok := t.changes.values[string(key)]; ok {
-		return v, nil
+	if i, ok := t.changes.find(key); ok {
+		return t.changes.items[i].value, nil
 	}
-	return t.now.values[string(key)], nil
+	if i, ok := t.now.find(key); ok {
+		return t.now.items[i].value, nil
+	}
+	return nil, nil
 }
 
 // Scan implements Reader.
 func (t *memoryTx) Scan(from, to []byte, fn func(key, value []byte) error) error {
-	keys := t.now.between(from, to)
+	all := t.now.between(from, to)
 	if changed := t.changes.between(from, to); len(changed) > 0 {
-		keys = append(slices.Clone(keys), changed...)
-		slices.Sort(keys)
-		keys = slices.Compact(keys)
+		// Of two with one key the change comes first, and stays.
+		all = append(slices.Clone(changed), all...)
+		slices.SortStableFunc(all, func(a, b item) int { return bytes.Compare(a.key, b.key) })
+		all = slices.CompactFunc(all, func(a, b item) bool { return bytes.Equal(a.key, b.key) })
 	}
-	for _, key := range keys {
-		value, _ := t.Get([]byte(key))
-		if value == nil {
+	for _, e := range all {
+		if e.value == nil {
 			continue
 		}
-		if err := fn([]byte(key), value); err != nil {
+		if err := fn(e.key, e.value); err != nil {
 			return err
 		}
 	}
@@ -214,30 +220,25 @@ func (t *memoryTx) Scan(from, to []byte, fn func(key, value []byte) error) error
 
 // Put implements Tx.
 func (t *memoryTx) Put(key, value []byte) error {
-	t.change(key, bytes.Clone(value))
+	kept := make([]byte, len(value)) // never nil, which is a deletion
+	copy(kept, value)
+	t.changes.set(bytes.Clone(key), kept)
 	return nil
 }
 
 // Delete implements Tx.
 func (t *memoryTx) Delete(key []byte) error {
-	t.change(key, nil)
+	t.changes.set(bytes.Clone(key), nil)
 	return nil
-}
-
-func (t *memoryTx) change(key, value []byte) {
-	if t.changes.values == nil {
-		t.changes.values = map[string][]byte{}
-	}
-	t.changes.set(string(key), value)
 }
 
 // apply commits the changes.
 func (t *memoryTx) apply() {
-	for _, key := range t.changes.keys {
-		if value := t.changes.values[key]; value != nil {
-			t.now.set(key, value)
+	for _, e := range t.changes.items {
+		if e.value != nil {
+			t.now.set(e.key, e.value)
 		} else {
-			t.now.remove(key)
+			t.now.remove(e.key)
 		}
 	}
 }

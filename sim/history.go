@@ -3,8 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"hash"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +20,12 @@ import (
 
 // settleRounds of a minute each are longer than every backoff and slow period of the engine.
 const settleRounds = 8
+
+// The offset basis and the prime of FNV-1a with 64 bits.
+const (
+	fnvBasis = 14695981039346656037
+	fnvPrime = 1099511628211
+)
 
 // historyStepsMax bounds a history whose chooser never ends it.
 const historyStepsMax = 2_000
@@ -108,7 +112,7 @@ type play struct {
 	o    *Oracle
 	out  *Outcome
 	opts Options
-	hash hash.Hash64
+	hash uint64
 	rate rates
 
 	heed    *heed   // how plugins fare; of the world
@@ -187,11 +191,11 @@ type ended struct{}
 // Run makes one history. Every choice is c's. Choosers may panic, as choose.Replay does.
 func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
 	out = &Outcome{}
-	h := &play{p: p, c: c, opts: opts, hash: fnv.New64a(), out: out,
+	h := &play{p: p, c: c, opts: opts, hash: fnvBasis, out: out,
 		unknown: map[string]bool{}, moment: -1}
 	h.out.Rules = make([]RuleSeen, len(p.Config.Policies.Rules()))
 	defer func() {
-		h.out.Hash = h.hash.Sum64()
+		h.out.Hash = h.hash
 		if h.w != nil {
 			h.w.Close()
 		}
@@ -322,10 +326,13 @@ func (h *play) step() int {
 	return h.out.Steps
 }
 
+// mix goes on with the FNV-1a hash of the history.
 func (h *play) mix(parts ...string) {
 	for _, p := range parts {
-		_, _ = h.hash.Write([]byte(p))
-		_, _ = h.hash.Write([]byte{0})
+		for i := range len(p) {
+			h.hash = (h.hash ^ uint64(p[i])) * fnvPrime
+		}
+		h.hash *= fnvPrime // of a zero byte, which ends the part
 	}
 }
 

@@ -132,7 +132,7 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 	case len(known.state.Unpublished) > 0:
 		why = "a fact is not in the manifest"
 	case !o.lostSome(l.id):
-		listed := slices.DeleteFunc(slices.Clone(store.manifest(l.id)), func(f tier.Fact) bool {
+		listed := slices.DeleteFunc(store.listed(l.id), func(f tier.Fact) bool {
 			return f.Add != nil && known.past(f.Add, store)
 		})
 		// Of a removal that had its effect, and was denied when it was tried again, nothing but

@@ -135,7 +135,7 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 	grace := tier.Time(o.w.Config.Grace)
 	in := l.clip(c.Position, c.Content.Range) // what is left of it once others lead the log
 	cut := in == c.Content.Range
-	for _, f := range store.manifest(l.state.Log) {
+	for _, f := range store.manifest(l.state.Log).facts {
 		cut = cut || f.Clip != nil && f.Position > c.Position && *f.Clip <= in.Next &&
 			o.w.Now-f.At >= grace
 	}
@@ -143,7 +143,7 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 		return
 	}
 	said := func(start tier.Offset) bool {
-		return slices.ContainsFunc(store.manifest(l.state.Log), func(f tier.Fact) bool {
+		return slices.ContainsFunc(store.manifest(l.state.Log).facts, func(f tier.Fact) bool {
 			return f.Start != nil && *f.Start >= start
 		})
 	}

@@ -38,7 +38,10 @@ func SegmentPath(id tier.LogID, base tier.Offset) string {
 	return path.Join(sourceDir, id.String(), segmentName(base))
 }
 
-func segmentName(base tier.Offset) string { return fmt.Sprintf("%020d.log", base) }
+func segmentName(base tier.Offset) string {
+	digits := strconv.FormatInt(int64(base), 10)
+	return "00000000000000000000"[min(len(digits), 20):] + digits + ".log"
+}
 
 // Content is what Append writes into a segment; version tells rewrites of one base apart.
 func Content(id tier.LogID, base tier.Offset, version int) []byte {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
@@ -18,6 +19,8 @@ type object struct {
 	objstore.Key
 	data []byte // shared with the store, which never changes it in place
 	sum  tier.SHA256
+	fact *tier.Fact // of a manifest's entry that is sound, once it was read
+	read bool
 }
 
 // storeTruth is what the store holds.
@@ -27,7 +30,7 @@ type storeTruth struct {
 	store   *objstore.Store
 	objects []*object // files of segments, ascending by key
 	others  []*object // everything else, likewise
-	facts   map[tier.LogID][]tier.Fact
+	facts   map[tier.LogID]*manifestTruth
 }
 
 // storeNow is the store past all faults. It is read anew after each change, and is not to be
@@ -52,7 +55,7 @@ type storeRead struct {
 func (w *World) readStore(ledger string) *storeTruth {
 	store, err := objstore.New(w.Objects, ledger)
 	must(err)
-	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID][]tier.Fact{}}
+	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID]*manifestTruth{}}
 	if last := w.storeRead.truth; last != nil {
 		t.objects = make([]*object, 0, len(last.objects)+1)
 		t.others = make([]*object, 0, len(last.others)+1)
@@ -77,7 +80,7 @@ func newObject(keys objstore.Keys, key string, data []byte) *object {
 	if err != nil {
 		k.Kind = ""
 	}
-	return &object{key, k, data, sha256.Sum256(data)}
+	return &object{key: key, Key: k, data: data, sum: sha256.Sum256(data)}
 }
 
 // same reports whether the two are the same bytes in the same place.
@@ -103,34 +106,82 @@ func (t *storeTruth) file(k tier.ObjectKey) (key string, o *object) {
 	return key, t.objects[i]
 }
 
-// manifest reads what the store's own manifest says of a log, without the ledger's help.
-func (t *storeTruth) manifest(id tier.LogID) []tier.Fact {
-	if facts, read := t.facts[id]; read {
-		return facts
+// manifestTruth is what a manifest says, and of which objects.
+type manifestTruth struct {
+	of    []*object
+	facts []tier.Fact
+	adds  map[tier.AttemptID][]*tier.Fact // those of copies
+	clips []*tier.Fact
+}
+
+// manifest is what the store's own manifest says of a log, without the ledger's help.
+func (t *storeTruth) manifest(id tier.LogID) *manifestTruth {
+	if m := t.facts[id]; m != nil {
+		return m
 	}
-	// Decoding is most of the work, and most looks find what the last one found.
 	var of []*object
+	checkpoint := false
 	for _, o := range t.others {
 		if o.Log == id {
 			of = append(of, o)
+			checkpoint = checkpoint || o.Kind == objstore.KeyCheckpoint
 		}
 	}
-	last := t.w.manifests[id]
-	if !last.read || !slices.Equal(last.of, of) {
-		facts, _, err := t.store.Manifest(context.Background(), id)
-		must(err)
-		last = manifestTruth{of, facts, true}
-		t.w.manifests[id] = last
+	m := t.w.manifests[id]
+	if m == nil || !slices.Equal(m.of, of) {
+		m = &manifestTruth{of: of, adds: map[tier.AttemptID][]*tier.Fact{}}
+		if checkpoint {
+			m.facts = t.listed(id)
+		} else {
+			m.facts = t.entries(of)
+		}
+		for i := range m.facts {
+			f := &m.facts[i]
+			if f.Add != nil {
+				m.adds[f.Add.Attempt] = append(m.adds[f.Add.Attempt], f)
+			}
+			if f.Clip != nil {
+				m.clips = append(m.clips, f)
+			}
+		}
+		t.w.manifests[id] = m
 	}
-	t.facts[id] = last.facts
-	return last.facts
+	t.facts[id] = m
+	return m
 }
 
-// manifestTruth is what a manifest said when it was read last.
-type manifestTruth struct {
-	of    []*object // its objects
-	facts []tier.Fact
-	read  bool
+// listed reads a manifest as the process does.
+func (t *storeTruth) listed(id tier.LogID) []tier.Fact {
+	facts, _, err := t.store.Manifest(context.Background(), id)
+	must(err)
+	return facts
+}
+
+// entries reads a manifest that has no checkpoints: what its sound entries say. Decoding is most of
+// the work, and an entry never changes.
+func (t *storeTruth) entries(of []*object) []tier.Fact {
+	var out []tier.Fact
+	for _, o := range of {
+		if o.Kind != objstore.KeyEntry {
+			continue
+		}
+		if !o.read {
+			o.read = true
+			f, err := t.store.Fact(context.Background(), o.Log, o.Position, o.Attempt)
+			if err == nil {
+				o.fact = &f
+			} else if !errors.Is(err, tier.ErrDamaged) {
+				must(err)
+			}
+		}
+		if o.fact != nil {
+			out = append(out, *o.fact)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b tier.Fact) int {
+		return cmp.Compare(a.Position, b.Position)
+	})
+	return out
 }
 
 // proves says whether the store holds exactly these bytes as the named file of the segment, by an
@@ -143,19 +194,29 @@ func (t *storeTruth) proves(f fileName, data []byte) string {
 		if !same {
 			continue
 		}
-		missing = "no readable manifest entry names its copy"
-		for _, fact := range t.manifest(f.log) {
-			if fact.Add == nil || fact.Add.Attempt != o.Attempt || fact.Epoch != o.Epoch {
-				continue
-			}
-			if t.clipped(f.log, &fact) {
-				missing = "its copy is of a lineage that the log has left"
-				continue
-			}
-			for _, named := range fact.Add.Content.Files {
-				if named.Name == f.name && named.SHA256 == o.sum && named.Size == int64(len(data)) {
-					return ""
-				}
+		if missing = t.names(o); missing == "" {
+			break
+		}
+	}
+	return missing
+}
+
+// names says whether a readable manifest entry names the object with its digest. It returns what is
+// missing; "" is nothing.
+func (t *storeTruth) names(o *object) string {
+	missing := "no readable manifest entry names its copy"
+	m := t.manifest(o.Log)
+	for _, fact := range m.adds[o.Attempt] {
+		if fact.Epoch != o.Epoch {
+			continue
+		}
+		if m.clipped(fact) {
+			missing = "its copy is of a lineage that the log has left"
+			continue
+		}
+		for _, named := range fact.Add.Content.Files {
+			if named.Name == o.Name && named.SHA256 == o.sum && named.Size == int64(len(o.data)) {
+				return ""
 			}
 		}
 	}
@@ -163,8 +224,8 @@ func (t *storeTruth) proves(f fileName, data []byte) string {
 }
 
 // clipped reports whether the manifest itself cuts the copy off.
-func (t *storeTruth) clipped(id tier.LogID, f *tier.Fact) bool {
-	return slices.ContainsFunc(t.manifest(id), func(c tier.Fact) bool {
-		return c.Clip != nil && f.Position < c.Position && *c.Clip < f.Add.Content.Range.Next
+func (m *manifestTruth) clipped(f *tier.Fact) bool {
+	return slices.ContainsFunc(m.clips, func(c *tier.Fact) bool {
+		return f.Position < c.Position && *c.Clip < f.Add.Content.Range.Next
 	})
 }

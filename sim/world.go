@@ -109,7 +109,7 @@ type World struct {
 	reading    verify.Reading
 
 	audited    auditTruth
-	manifests  map[tier.LogID]manifestTruth
+	manifests  map[tier.LogID]*manifestTruth
 	ledgerRead ledgerRead
 	bolt       *onBolt // nil while no process has it
 	boltKnown  bool    // the file must hold what was committed
@@ -153,9 +153,12 @@ const (
 	elsewhereDir = "elsewhere"
 )
 
+// pattern names the segments of the source.
+var pattern = regexp.MustCompile(logdir.DefaultPattern)
+
 // NewWorld returns a world with an empty disk and store, and no process yet.
 func NewWorld(c Config, now tier.Time) (*World, error) {
-	w := &World{Config: c, Now: now, manifests: map[tier.LogID]manifestTruth{},
+	w := &World{Config: c, Now: now, manifests: map[tier.LogID]*manifestTruth{},
 		storeRead: storeRead{seen: map[string]*object{}, names: map[tier.ObjectKey]string{}}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
@@ -270,7 +273,7 @@ func (w *World) open(p *process) (err error) {
 		Root:        func() (vfs.Dir, error) { return disk.Sub(sourceDir) },
 		LocalDelete: w.Config.Delete, Next: w.Config.Next, ClosedAfter: w.Config.ClosedAfter,
 		Lock:    ownLock{},
-		Pattern: regexp.MustCompile(logdir.DefaultPattern)})
+		Pattern: pattern})
 	if err != nil {
 		return err
 	}
