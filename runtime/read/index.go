@@ -73,11 +73,13 @@ func (r *Reader) remote(v *view, again bool) ([]span, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	key := keyOf(v)
-	if key.next < x.built.next { // another ledger's log, or one that was opened anew
-		x.copies, x.settled, x.spans = map[tier.Position]remoteCopy{}, 0, nil
-	}
 	if key == x.built && !(again && x.settled < key.next) {
 		return x.spans, nil
+	}
+	// It may be another ledger's log, or one that was opened anew. And the ledger forgets what took
+	// copies out of a log with the last of them: that they are gone is not seen by its state.
+	if key.next < x.built.next || v.table.Leaves() {
+		x.copies, x.settled, x.spans = map[tier.Position]remoteCopy{}, 0, nil
 	}
 	if err := x.learn(r.c.Ledger, v); err != nil {
 		return nil, err

@@ -121,6 +121,36 @@ func TestDisablingByDeleteEndsAReader(t *testing.T) {
 	}
 }
 
+// TestWhatADisablementRemovedIsNotLookedFor: the log begins where its source did when tiering was
+// turned off with delete. When the copies are removed, and then the local segments, a reader who
+// saw both is not sent to either.
+func TestWhatADisablementRemovedIsNotLookedFor(t *testing.T) {
+	t.Parallel()
+	w := kafkaWorld(t, "v4", epochs)
+	copies := w.archive(epochs)
+	state, _ := w.ledger.Log(epochs)
+	read := func(offsets ...tier.Offset) {
+		t.Helper()
+		for _, o := range offsets {
+			_, err := w.reader.Read(t.Context(), epochs, o, 1)
+			w.must(err)
+		}
+		_, err := w.reader.Counted(epochs)
+		w.must(err)
+	}
+	read(0, state.Copied)
+	w.append(tier.TierChanged{Table: epochs.Table, State: tier.Disabling, Epoch: 2,
+		Policy: tier.PolicyDelete, At: w.now})
+	w.append(tier.StartMoved{Log: epochs, Start: 0, At: w.now, Cause: tier.MoveDisabled})
+	read(0, state.Copied)
+	for pos := range copies {
+		w.append(tier.CopyRemoved{Log: epochs, Position: tier.Position(pos), At: w.now})
+	}
+	w.drop(epochs, len(copies))
+	w.scan()
+	read(0, state.Copied)
+}
+
 // TestAnObjectThatGoesWithinTheGraceIsGone: whoever removed it, the reader is told the right thing.
 func TestAnObjectThatGoesWithinTheGraceIsGone(t *testing.T) {
 	t.Parallel()
