@@ -97,6 +97,8 @@ func torn(salt byte) func(*World) {
 	}
 }
 
+const strayLeft = "a stray is left"
+
 // outcome writes down what a history came to, without what depends on when and how often something
 // was tried.
 func outcome(w *World) string {
@@ -130,6 +132,11 @@ func outcome(w *World) string {
 	for _, in := range w.intents() {
 		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal {
 			add("%s: audited as deleted: %d", in.log, in.base)
+		}
+	}
+	for _, key := range w.Objects.Keys() {
+		if w.oracle.isStray(key) {
+			add(strayLeft+": %s", key)
 		}
 	}
 	slices.Sort(lines)

@@ -33,6 +33,8 @@ type history struct {
 	// sparse is how many points are passed over, where a recovery is stopped, for each that is not:
 	// for a history that only repeats what a shorter one does.
 	sparse int
+	// wait is how long it takes until what failed is tried again, where that is not soon.
+	wait time.Duration
 }
 
 // rig is one run of a history.
@@ -196,7 +198,7 @@ func (s *sweeper) nested(n int, fate Fate) {
 			return
 		}
 		r.restart(crashes[1+m%5])
-		r.settle()
+		s.settle(r)
 		again := fmt.Sprintf("then, at %q, it stops again", r.met[m])
 		s.check(r, disturbed{s.h, first, fate, again})
 	}
@@ -229,7 +231,7 @@ func (s *sweeper) run(n int, fate Fate, c crash) bool {
 	if r.w.Ended() != nil {
 		r.restart(c)
 	}
-	r.settle()
+	s.settle(r)
 	s.check(r, disturbed{s.h, r.met[n], fate, c.name})
 	return true
 }
@@ -256,13 +258,25 @@ func crashesAfter(p Point, fate Fate) []crash {
 	}
 }
 
+// settle lets the world come to rest, also where what failed is tried again much later.
+func (s *sweeper) settle(r *rig) {
+	r.settle()
+	if s.h.wait > 0 {
+		r.w.Advance(s.h.wait)
+		r.settle()
+	}
+}
+
 func (s *sweeper) sweep() {
 	r := newRig(s.t)
 	s.h.before(r)
 	r.sweep(s.h, -1, Proceed)
-	r.settle()
+	s.settle(r)
 	s.want = outcome(r.w)
 	s.check(r, disturbed{history: s.h, crash: "nothing is disturbed"})
+	if strings.Contains(s.want, strayLeft) {
+		s.t.Fatalf("%s: it leaves what nothing names:\n%s", s.h.name, s.want)
+	}
 	changes := 0
 	for _, p := range r.met {
 		if p.Changes() {
