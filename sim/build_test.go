@@ -150,25 +150,3 @@ func holes(list []tier.Hole) []string {
 	}
 	return out
 }
-
-// durable writes down everything that a process that starts now would find.
-func durable(w *World) string {
-	ledger, err := w.ledgerNow()
-	if err != nil {
-		return err.Error()
-	}
-	var b strings.Builder
-	for _, l := range ledger.logs {
-		fmt.Fprintf(&b, "%+v\n%+v\n%+v\n%s", l.state, l.attempts, l.tombstones, summary(l.facts))
-		for _, f := range w.files(l.state.Log) {
-			fmt.Fprintf(&b, "%s %+v %q\n", f.at, f.stat, f.data)
-		}
-	}
-	for _, t := range ledger.tables {
-		fmt.Fprintf(&b, "%s %s %d %t %+v\n", t.Table, t.State, t.Epoch, t.Paused != nil, t.Window)
-	}
-	for _, in := range w.intents() {
-		fmt.Fprintf(&b, "%+v\n", *in)
-	}
-	return b.String() + strings.Join(w.Objects.Keys(), "\n")
-}

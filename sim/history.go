@@ -260,8 +260,12 @@ func (h *play) startProcess() {
 		arm()
 	}
 	err := h.w.Start()
-	h.start = false
 	h.disk = 0
+	if err == nil && h.out.Crashes%twiceEvery == 1 {
+		h.heed.forget()
+		err = h.w.startAgain()
+	}
+	h.start = false
 	if err == nil {
 		h.situationsAtStart()
 		return

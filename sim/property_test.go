@@ -52,21 +52,22 @@ func TestAnyHistory(t *testing.T) {
 
 // chance is one history written by chance.
 type chance struct {
-	t      *rapid.T
-	w      *World
-	oracle *Oracle
-	table  tier.Table // the settings of every table
-	hold   bool       // a policy denies everything
-	gone   []string   // tables that no entry governs
-	store  []armed    // faults of the store that wait for their call
-	disk   int        // points until the next fault of disk or ledger; 0 for none
-	fate   Fate
-	hit    Point // the last point that was hit
-	inside int   // calls of the store until something happens in the middle of one; 0 for never
-	meet   func()
-	aside  int // points until the owner comes in between; 0 for never
-	deed   func()
-	brake  int // operations on the audit log until somebody pauses deletions; 0 for never
+	t       *rapid.T
+	w       *World
+	oracle  *Oracle
+	table   tier.Table // the settings of every table
+	hold    bool       // a policy denies everything
+	gone    []string   // tables that no entry governs
+	store   []armed    // faults of the store that wait for their call
+	disk    int        // points until the next fault of disk or ledger; 0 for none
+	fate    Fate
+	hit     Point // the last point that was hit
+	inside  int   // calls of the store until something happens in the middle of one; 0 for never
+	meet    func()
+	aside   int // points until the owner comes in between; 0 for never
+	deed    func()
+	crashes int
+	brake   int // operations on the audit log until somebody pauses deletions; 0 for never
 }
 
 // logsOf are the logs of a history: two of one table, one of another.
@@ -208,6 +209,11 @@ func (h *chance) restart(t *rapid.T) {
 	}
 	if err := h.w.Start(); err != nil {
 		t.Fatalf("start: %v", err)
+	}
+	if h.crashes++; h.crashes%twiceEvery == 1 {
+		if err := h.w.startAgain(); err != nil {
+			t.Fatalf("start again: %v", err)
+		}
 	}
 }
 

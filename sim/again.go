@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+)
+
+// twiceEvery is how often a process is started twice: after the first crash of a history, and after
+// every eighth one. There are many histories.
+const twiceEvery = 8
+
+// startAgain kills a process that has just started, and starts another one (S13): it finds what the
+// first one left, and nothing is left for it to do. Nobody comes in between. The error is why it
+// does not start.
+func (w *World) startAgain() error {
+	watch := w.Watch
+	w.Watch = nil
+	defer func() { w.Watch = watch }()
+	once := durable(w)
+	w.Kill()
+	if err := w.Start(); err != nil {
+		return err
+	}
+	if again := durable(w); again != once {
+		w.oracle.violate(Recovered, "the second start did more than the first: %s",
+			firstDifference(once, again))
+	}
+	return nil
+}
+
+// firstDifference shows the first lines in which two texts differ.
+func firstDifference(a, b string) string {
+	before, after := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := 0; ; i++ {
+		switch {
+		case i == len(before) && i == len(after):
+			return "in nothing"
+		case i == len(before):
+			return fmt.Sprintf("then there is %q", after[i])
+		case i == len(after):
+			return fmt.Sprintf("%q is there no more", before[i])
+		case before[i] != after[i]:
+			return fmt.Sprintf("%q became %q", before[i], after[i])
+		}
+	}
+}
+
+// durable writes down everything that a process that starts now would find.
+func durable(w *World) string {
+	ledger, err := w.ledgerNow()
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, l := range ledger.logs {
+		fmt.Fprintf(&b, "%+v\n%+v\n%+v\n%s", l.state, l.attempts, l.tombstones, summary(l.facts))
+		for _, f := range w.files(l.state.Log) {
+			fmt.Fprintf(&b, "%s %+v %q\n", f.at, f.stat, f.data)
+		}
+	}
+	for _, t := range ledger.tables {
+		fmt.Fprintf(&b, "%s %s %d %t %+v\n", t.Table, t.State, t.Epoch, t.Paused != nil, t.Window)
+	}
+	for _, in := range w.intents() {
+		fmt.Fprintf(&b, "%+v\n", *in)
+	}
+	return b.String() + strings.Join(w.Objects.Keys(), "\n")
+}
