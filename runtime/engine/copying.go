@@ -273,6 +273,10 @@ func (l *logIndex) settle(base tier.Offset) {
 		if l.bad(r.Position) {
 			l.states[i] = lost
 		}
+		// It is copied anew where its copy is lost, and may be damaged itself by then.
+		if l.damageOf(s, copied) == quarantined {
+			l.states[i] = quarantined
+		}
 	case found:
 		l.states[i] = l.damageOf(s, changed)
 	default:
@@ -292,6 +296,7 @@ func (e *Engine) failed(l *logIndex, what failure, f Failed) {
 	}
 	if f.Quarantine {
 		if l.has(f.Segment) {
+			l.unquarantine(f.Segment.Base)
 			l.quarantine = append(l.quarantine, quarantine{f.Segment, f.Reason})
 		}
 		return

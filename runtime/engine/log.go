@@ -220,8 +220,8 @@ func (l *logIndex) derive() {
 		if l.states[i] == uncopied && l.state.Expired.Covers(s.Range) {
 			l.states[i] = expired
 		}
-		if l.states[i] != copied {
-			l.states[i] = l.damageOf(s, l.states[i])
+		if d := l.damageOf(s, l.states[i]); l.states[i] != copied || d == quarantined {
+			l.states[i] = d
 		}
 	}
 }

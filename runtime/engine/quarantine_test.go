@@ -104,3 +104,28 @@ func TestWhatExpiredAndIsDamagedIsNotTriedForEver(t *testing.T) {
 	r.none()
 	r.quarantined(1)
 }
+
+// TestWhatIsLostAndDamagedIsNotTriedForEver: a scrub found the copy bad, and the file that it was
+// made of is damaged by now, and looks as it did. Where the copy is good after all it is copied.
+func TestWhatIsLostAndDamagedIsNotTriedForEver(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	bad := Scrubbed{Log: orders, Position: 0, Reason: &tier.Reason{Code: tier.CodeStoreLost}}
+	r.step(bad)
+	r.damaged()
+	r.none()
+	r.quarantined(1)
+	r.seen(seg(0), seg(10), tail(20))
+	r.after(10 * time.Hour)
+	r.none()
+	r.quarantined(1)
+	r.step(Scrubbed{Log: orders, Position: 0})
+	r.quarantined(0)
+	r.copied(1, 20)
+	if f := r.deleted(); len(f.Segments) == 0 || f.Segments[0].Segment.Base != 0 {
+		t.Errorf("deletes %+v, want what was damaged", f.Segments)
+	}
+}

@@ -49,6 +49,9 @@ func (e *Engine) scrubbed(ev Scrubbed) {
 	for i := range l.remote {
 		if l.remote[i].Position == ev.Position && l.states != nil {
 			if at := l.at(l.remote[i].Base); at >= 0 && l.states[at] != copying {
+				if l.isCopy(&l.remote[i], &l.local[at]) && ev.Reason == nil {
+					l.unquarantine(l.remote[i].Base) // what is damaged is copied all the same
+				}
 				l.settle(l.remote[i].Base)
 			}
 		}
