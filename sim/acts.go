@@ -26,7 +26,7 @@ func (h *play) acts() []act {
 	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
 		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
 		h.overlapActs(), h.factsActs(), h.readerActs(), h.decayActs(),
-		h.ledgerActs())
+		h.ledgerActs(), h.rotActs())
 }
 
 func (h *play) log() tier.LogID {
@@ -328,6 +328,12 @@ func (h *play) overlapActs() []act {
 		{kindOverlap, "with its owner", 2, owner},
 		{kindOverlap, "with a pause", 1, func() {
 			h.brake = choose.Number(h.c, "operations on the audit log before", 1, 8)
+		}},
+		{kindOverlap, "with a segment that rots", 1, func() {
+			h.deed = h.rots()
+			if h.aside = 0; h.deed != nil {
+				h.aside = choose.Number(h.c, "operations before", 1, 40)
+			}
 		}},
 		{kindOverlap, "with a scan", 1, arm(func() { _ = h.scan() })},
 		{kindOverlap, "with a run", 1, arm(func() { _ = h.w.Run() })},

@@ -55,6 +55,7 @@ func (h *play) leaderActs() []act {
 				h.line(LaneDisk, "%s loses its segment %d by its owner's hand", l.id, local[0])
 			}
 		}},
+		{kindOwner, "repairs what rotted", 1, func() { h.broker.repair(h.leaderLog()) }},
 		{kindOwner, "loses its mount", 1, func() { must(h.w.Vanish()) }},
 		{kindOwner, "has its mount", 2, func() { must(h.w.Return()) }},
 	}
@@ -104,6 +105,7 @@ func (h *play) leadersHeal() {
 	for _, l := range h.broker.logs {
 		h.w.Advance(time.Millisecond)
 		l.stalled = false
+		h.broker.repair(l)
 		h.broker.append(l, 1)
 	}
 }

@@ -57,7 +57,11 @@ func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog,
 		if !closed || !segment || known.wasExpired(l, x.base) || known.expiredBelow(l, x.base) {
 			continue
 		}
-		if missing := store.proves(x.fileName, x.data); missing != "" {
+		v := o.knows(x.fileName, x.data)
+		if v == nil {
+			v = &version{data: x.data}
+		}
+		if missing := store.missing(x.fileName, v); missing != "" {
 			o.violateAt(EligibleCopied, l.id, x.base, "%s of %s is closed and was not copied: %s",
 				x.name, l.id, missing)
 		}

@@ -122,6 +122,9 @@ type fileRecord struct {
 type version struct {
 	data []byte
 	at   tier.Time // when it was first written
+	// rotten is set where the owner never wrote it, but a disk made it of what was there.
+	rotten bool
+	was    *version // before it rotted, where nothing else told; nil for what was written
 }
 
 // deletion is one that was decided: its file was moved to where a crash does not undo it.
@@ -217,11 +220,11 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 	for i := range s.files {
 		if f := &s.files[i]; f.name == name {
 			f.gone = false
-			f.versions = append(f.versions, version{data, at})
+			f.versions = append(f.versions, version{data: data, at: at})
 			return
 		}
 	}
-	s.files = append(s.files, fileRecord{name: name, versions: []version{{data, at}}})
+	s.files = append(s.files, fileRecord{name: name, versions: []version{{data: data, at: at}}})
 }
 
 // firstWritten is when the content was in the file for the first time.

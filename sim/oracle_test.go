@@ -32,6 +32,10 @@ func TestTheOracleSees(t *testing.T) {
 			r.does(func() error { return r.w.Disk.Remove(SegmentPath(orders, 20)) })
 		}},
 		"an uncopied segment is dropped": {NoUncopiedDelete, func(r *rig) { r.drops(20) }},
+		"a segment that rotted goes, and the store has nothing of it": {NoUncopiedDelete, func(r *rig) {
+			r.do(r.w.Rots(orders, segmentName(20), rotBit, 0))
+			r.does(func() error { return r.w.Disk.Remove(SegmentPath(orders, 20)) })
+		}},
 		"a closed segment is lost, and nobody saw it go": {NoUncopiedDelete, func(r *rig) {
 			r.do(r.w.Disk.Remove(SegmentPath(orders, 20)))
 			r.oracle.changed = true

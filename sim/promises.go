@@ -151,12 +151,13 @@ func (o *Oracle) departsLocally(f fileName, files []file) {
 	}
 	d := departed{Action: tier.DeleteLocal, Now: o.w.Now, Table: f.log.Table, Log: f.log.String(),
 		Base: f.base, Next: s.Next, Bytes: s.bytes(), Written: files[i].stat.ModTime}
-	if v := o.knows(f, files[i].data); v != nil {
+	v := o.knows(f, files[i].data)
+	if v != nil {
 		d.Written = v.at
 	}
 	known := ledger.log(f.log)
 	d.Final = known == nil || known.state.LogStart >= s.Next ||
-		o.w.storeNow(ledger.id).proves(f, files[i].data) != ""
+		v == nil || o.w.storeNow(ledger.id).missing(f, v) != ""
 	o.departs(d, ledger.table(f.log.Table).State)
 }
 

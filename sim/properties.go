@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"path"
 	"slices"
 	"strings"
@@ -245,36 +243,36 @@ func (o *Oracle) over(t tier.Table, f fileName, files []file) bool {
 		return false
 	}
 	at := v.at
-	if o.w.Config.Layout != tier.LayoutKafka && !o.hasCopy(records[i]) {
+	if o.w.Config.Layout != tier.LayoutKafka && !o.hasCopy(records[i], v) {
 		at = max(at, records[i].stat.ModTime)
 	}
 	return o.w.Now.Sub(at) > t.LocalTTL
 }
 
-// hasCopy reports whether the log has a copy of just this content.
-func (o *Oracle) hasCopy(x file) bool {
+// hasCopy reports whether the log has a copy of just this content of the file.
+func (o *Oracle) hasCopy(x file, v *version) bool {
 	ledger, err := o.w.ledgerNow()
 	if err != nil {
 		return false
 	}
-	l, sum := ledger.log(x.log), tier.SHA256(sha256.Sum256(x.data))
+	l := ledger.log(x.log)
 	return l != nil && slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
 		return f.Add != nil && f.Add.Content.Range.Base == x.base &&
-			f.Add.Content.Files[0].SHA256 == sum
+			v.has(f.Add.Content.Files[0].SHA256)
 	})
 }
 
 // announced (S4): the audit log durably says that this very file is about to go. At the first step
 // the announcement is still open; a step that finishes after a crash may come when it is not.
 func (o *Oracle) announced(f fileName, files []file, at string, first bool) {
-	var sum tier.SHA256
+	var v *version
 	for _, x := range files {
 		if x.at == at {
-			sum = sha256.Sum256(x.data)
+			v = o.knows(f, x.data)
 		}
 	}
 	for _, in := range o.w.intents() {
-		same := in.sum == sum || !f.records
+		same := v.has(in.sum) || !f.records
 		if in.log == f.log.String() && in.base == f.base && same && (in.outcome == "" || !first) {
 			return
 		}
@@ -296,14 +294,15 @@ func (o *Oracle) proved(f fileName, files []file, at string) {
 		same := d.inode == files[i].stat.Inode || !f.records
 		return d.untiered && d.log == f.log && d.base == f.base && same
 	})
-	if o.knows(f, files[i].data) == nil {
+	v := o.knows(f, files[i].data)
+	if v == nil {
 		why = "nobody ever wrote it like that"
 	} else if decided || o.untiered(f.log) {
 		return // gated has judged whether its time had come
 	} else if ledger, err := o.w.ledgerNow(); err != nil {
 		why = err.Error()
 	} else {
-		why = o.w.storeNow(ledger.id).proves(f, files[i].data)
+		why = o.w.storeNow(ledger.id).missing(f, v)
 	}
 	if why != "" && !o.hidden(f) {
 		o.violateAt(NoUncopiedDelete, f.log, f.base,
@@ -513,8 +512,12 @@ func (o *Oracle) unsound(id tier.LogID, c *tier.Copy, d tier.FileDigest, store *
 		return key + " is not in the store"
 	case x.sum != d.SHA256:
 		return key + " has other bytes than its record"
-	case o.knows(name, x.data) == nil:
+	}
+	switch v := o.knows(name, x.data); {
+	case v == nil:
 		return key + " has bytes that the owner never wrote"
+	case v.rotten && o.w.Config.Layout == tier.LayoutKafka:
+		return key + " has bytes that rotted before they were copied, and their checksums say so"
 	}
 	if store.names(x) == "" {
 		return ""
@@ -533,18 +536,18 @@ func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 			if f.gone {
 				continue
 			}
-			data := f.versions[len(f.versions)-1].data
+			last := &f.versions[len(f.versions)-1]
 			_, records := baseOf(f.name)
 			name := fileName{log: l.id, base: s.Base, name: f.name, records: records}
 			local := slices.ContainsFunc(files, func(x file) bool {
 				return x.base == s.Base && x.name == f.name && x.place != dead &&
-					bytes.Equal(x.data, data)
+					last.before(x.data)
 			})
 			gone := o.wentUntiered(l.id, s.Base)
 			if local || gone || o.lostSegment(l.id, s.Base) {
 				continue
 			}
-			if missing := store.proves(name, data); missing != "" {
+			if missing := store.missing(name, last); missing != "" {
 				o.violateAt(NoUncopiedDelete, l.id, s.Base, "%s of %s is not on disk, and %s", f.name, l.id,
 					missing)
 			}

@@ -69,12 +69,17 @@ func (w *World) parsePath(p string) (f fileName, ok bool) {
 		return fileName{}, false
 	}
 	f.log, f.name = id, name
-	f.base, f.records = baseOf(name)
+	_, f.records = baseOf(name)
+	f.base, ok = baseOfAny(name)
+	return f, ok
+}
+
+// baseOfAny reads the name of any file of a segment.
+func baseOfAny(name string) (tier.Offset, bool) {
 	if stem, isCompanion := strings.CutSuffix(name, Companion); isCompanion {
-		f.base, ok = baseOf(stem + ".log")
-		return f, ok
+		name = stem + ".log"
 	}
-	return f, f.records
+	return baseOf(name)
 }
 
 // file is one that is on disk now.

@@ -42,9 +42,11 @@ func TestLook(t *testing.T) {
 func change(r *rand.Rand, m *vfs.Mem) {
 	dirs := []string{"a", "a/b", "c"}
 	name := func() string { return fmt.Sprintf("%s/%d", dirs[r.IntN(3)], r.IntN(3)) }
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		_ = m.Mkdir(dirs[r.IntN(3)])
+	case 8:
+		_ = m.Rot(name(), func(data []byte) []byte { return append(data, '!')[1:] })
 	case 1:
 		_ = m.Rename(name(), name())
 	case 2:
@@ -94,4 +96,37 @@ func listed(t *testing.T, m *vfs.Mem) string {
 		}
 	}
 	return b.String()
+}
+
+// TestRot: other bytes, which survive a crash, in a file that looks as it did.
+func TestRot(t *testing.T) {
+	t.Parallel()
+	m := newMem()
+	f, err := m.Create("f")
+	check(t, err)
+	_, err = f.Write([]byte("abc"))
+	check(t, err)
+	check(t, f.Sync())
+	check(t, f.Close())
+	check(t, m.Sync("."))
+	m.SetFault(func(vfs.Op) (vfs.Effect, error) { return vfs.Fail, nil })
+	before := look(m)
+	check(t, m.Rot("f", func(data []byte) []byte { data[1] ^= 1; return data }))
+	m.SetFault(nil)
+	after := m.Crash(nil)
+	if got := look(after); got.Stat != before.Stat || read(t, after, "f") != "acc" {
+		t.Errorf("%+v with %q, want %+v with acc", got.Stat, read(t, after, "f"), before.Stat)
+	}
+	check(t, after.Touch("f"))
+	if got := look(after); got.Stat.ModTime <= before.Stat.ModTime {
+		t.Errorf("%+v after a touch, %+v before", got.Stat, before.Stat)
+	}
+	if err := after.Rot("g", func(data []byte) []byte { return data }); err == nil {
+		t.Error("a file that is not there rots")
+	}
+}
+
+func look(m *vfs.Mem) (info vfs.Info) {
+	m.Look(".", func(i vfs.Info, _ []byte) { info = i })
+	return info
 }
