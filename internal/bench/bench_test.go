@@ -66,6 +66,7 @@ func TestCompared(t *testing.T) {
 	}{
 		{atLeast(1.9), true}, {atLeast(2.1), false}, {atMost(2.1), true}, {atMost(1.9), false},
 		{figureUpTo(10), true}, {figureUpTo(9.9), false},
+		{figureOf(10), true}, {figureOf(10.1), false},
 	} {
 		if r.Target = c.target; *r.judge().Met != c.met {
 			t.Errorf("%+v of %+v: met is %v, want %v", c.target, r, !c.met, c.met)
@@ -81,12 +82,14 @@ func TestTable(t *testing.T) {
 		compared("a", []figure{one}, "b", []figure{two}, atLeast(0.9)),
 		compared("c", []figure{two}, "", nil, figureUpTo(3)),
 		compared("d", []figure{two}, "", nil, nil),
+		compared("e", []figure{{Value: 2, Unit: perSecond}}, "", nil, figureOf(3)),
 	})
 	want := `| what | tierd | against | ratio | target |
 | --- | --- | --- | --- | --- |
 | a | 1.00 s | b: 2.00 s | 0.50 | at least 0.90: **missed** |
 | c | 2.00 s |  |  | at most 3.00 s: met |
 | d | 2.00 s |  |  |  |
+| e | 2.00 /s |  |  | at least 3.00 /s: **missed** |
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

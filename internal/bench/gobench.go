@@ -49,6 +49,7 @@ var units = map[string]struct {
 
 	"start-s":   {seconds, 1},
 	"records/s": {perSecond, 1},
+	"steps/s":   {perSecond, 1},
 
 	"removals/s":  {perSecond, 1},
 	"deletions/s": {perSecond, 1},

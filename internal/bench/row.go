@@ -87,6 +87,7 @@ type target struct {
 func atLeast(least float64) *target   { return &target{Of: "ratio", Least: least} }
 func atMost(most float64) *target     { return &target{Of: "ratio", Most: most} }
 func figureUpTo(most float64) *target { return &target{Of: "tierd", Most: most} }
+func figureOf(least float64) *target  { return &target{Of: "tierd", Least: least} }
 
 // judge says whether the row keeps its promise.
 func (r row) judge() row {
@@ -107,12 +108,14 @@ func (r row) promise() string {
 	if r.Target == nil {
 		return ""
 	}
-	text := "at least " + digits(r.Target.Least)
+	text, value := "at least ", r.Target.Least
 	if r.Target.Most > 0 {
-		text = "at most " + digits(r.Target.Most)
+		text, value = "at most ", r.Target.Most
 	}
 	if r.Target.Of == "tierd" {
-		text = "at most " + figure{Value: r.Target.Most, Unit: r.Tierd.Unit}.String()
+		text += figure{Value: value, Unit: r.Tierd.Unit}.String()
+	} else {
+		text += digits(value)
 	}
 	if !*r.Met {
 		return text + ": **missed**"

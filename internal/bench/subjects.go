@@ -73,6 +73,10 @@ var subjects = []*subject{
 	{name: "selecting", pkg: "runtime/engine", pattern: "^BenchmarkSelect$", time: "20x",
 		comparisons: []comparison{{what: "the engine's part in a question about one segment of " +
 			"10,000, and in its answer", tierd: metric{"Select", "ns/segment"}}}},
+	{name: "steps", pkg: "runtime/engine", pattern: "^BenchmarkSteps$", time: "50x",
+		comparisons: []comparison{{"steps of the engine in the life of logs, without policies",
+			metric{"Steps/engine", "steps/s"}, "a map finds the log of each event",
+			metric{"Steps/map", "steps/s"}, figureOf(1_000_000)}}},
 	{name: "histories", pkg: "sim", pattern: "^Benchmark(History|Decisions)$", time: "60x", rounds: 3,
 		comparisons: []comparison{{"a simulated history of tiersim", metric{"History", "ns/op"},
 			"its policy evaluations alone", metric{"Decisions", "ns/op"}, atMost(2)}}},

@@ -9,7 +9,7 @@ import (
 
 // considerCopy queues the log if its oldest uncopied segment can be copied now.
 func (e *Engine) considerCopy(l *logIndex) {
-	t := e.table(l.id.Table)
+	t := l.table
 	if t.state.State != tier.Enabled || t.draining || l.state.Epoch != t.state.Epoch ||
 		len(l.attempts) > 0 || e.retryLater(l) {
 		return
@@ -81,7 +81,7 @@ func (e *Engine) startCopy(l *logIndex) {
 	known, _, found := l.copyOf(&s)
 	f := Copy{
 		ID: e.id(), Log: l.id, Source: l.source, Segment: s,
-		Epoch: e.table(l.id.Table).state.Epoch,
+		Epoch: l.table.state.Epoch,
 		Known: known.Position, HasKnown: found && l.states[i] == changed && !known.Clipped,
 		Over: l.over(&s),
 	}
@@ -127,7 +127,7 @@ func (e *Engine) maintain(l *logIndex) {
 		l.checking = true
 		e.emit(Checkpoint{ID: e.id(), Log: l.id, Level: level, Block: block})
 	}
-	t := e.table(l.id.Table)
+	t := l.table
 	tiers := t.state.State == tier.Enabled && l.state.Epoch == t.state.Epoch
 	if f := l.holeUnknown; f != nil && !l.holing {
 		// It may be recorded, and what was copied since may have made the offsets seem passed.

@@ -12,7 +12,7 @@ import (
 // considerDelete finds out whether the oldest local segment is worth asking the gate about now, and
 // otherwise when.
 func (e *Engine) considerDelete(l *logIndex) {
-	t := e.table(l.id.Table)
+	t := l.table
 	if l.deleting || len(l.local) == 0 || !l.mayAsk(t, 0) || t.draining {
 		return
 	}
@@ -135,7 +135,7 @@ func (e *Engine) birth(l *logIndex, i int) tier.Time {
 
 // startDelete proposes the longest prefix that is worth asking about, up to the brake.
 func (e *Engine) startDelete(l *logIndex) {
-	t := e.table(l.id.Table)
+	t := l.table
 	list, after, braked := e.deletable(l, t, true)
 	if len(list) == 0 {
 		e.brake(l, t, braked, after)
@@ -205,7 +205,7 @@ func (e *Engine) want(t *tableIndex, l *logIndex) {
 }
 
 func (e *Engine) unwant(l *logIndex) {
-	t := e.table(l.id.Table)
+	t := l.table
 	t.want.remove(l)
 	if t.want.len() > 0 {
 		return
@@ -224,7 +224,7 @@ func (e *Engine) findWanting(t *tableIndex) (i int, found bool) {
 
 // deleteFinished takes out what went, and remembers why the next one stayed.
 func (e *Engine) deleteFinished(l *logIndex, res Result) {
-	t := e.table(l.id.Table)
+	t := l.table
 	l.deleting, t.deleting = false, false
 	e.deletes--
 	switch res := res.(type) {

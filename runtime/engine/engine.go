@@ -178,7 +178,7 @@ func (e *Engine) setClock(now tier.Time) {
 	}
 	latest := now + e.settings.Backoff.Max
 	for _, l := range e.order {
-		t := e.table(l.id.Table)
+		t := l.table
 		t.retryAt = min(t.retryAt, latest)
 		if l.failures > 0 && l.retryAt > latest {
 			l.retryAt = latest
@@ -238,11 +238,11 @@ func (e *Engine) log(id tier.LogID) *logIndex {
 	if l := e.logs[id]; l != nil {
 		return l
 	}
-	l := &logIndex{id: id, due: never}
+	t := e.table(id.Table)
+	l := &logIndex{id: id, table: t, due: never}
 	e.logs[id] = l
 	i, _ := find(e.order, id)
 	e.order = slices.Insert(e.order, i, l)
-	t := e.table(id.Table)
 	i, _ = find(t.logs, id)
 	t.logs = slices.Insert(t.logs, i, l)
 	return l
@@ -404,7 +404,7 @@ func (e *Engine) evaluate(l *logIndex) {
 	}
 	wasUnasked := l.unasked
 	l.candidate, l.unasked = l.deleting && l.advice != nil, false // it is needed afterwards
-	t := e.table(l.id.Table)
+	t := l.table
 	if l.block == nil {
 		switch {
 		case !l.opened || l.elsewhere():
@@ -466,7 +466,7 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 		return &tier.Reason{Code: code, Text: fmt.Sprintf(format, args...)}
 	}
 	s := e.source(l.source)
-	t := e.table(l.id.Table)
+	t := l.table
 	cfg, governed := e.config(t)
 	switch {
 	case t.state.Dropped != 0:
@@ -547,7 +547,7 @@ func (e *Engine) open(l *logIndex) {
 	e.opens++
 	f := Open{ID: e.id(), Log: l.id, Source: l.source, Layout: l.layout,
 		Incarnation: l.incarnation, Start: l.local[0].Base, State: tier.Enabled}
-	if cfg, _ := e.config(e.table(l.id.Table)); !cfg.Tiering {
+	if cfg, _ := e.config(l.table); !cfg.Tiering {
 		f.State = tier.Disabled
 	}
 	e.emit(f)

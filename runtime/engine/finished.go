@@ -84,7 +84,7 @@ func (e *Engine) openFinished(l *logIndex, res Result) {
 		l.succeeded(failure{effect: "open"})
 		l.opened = true
 		l.state = res.State
-		if t := e.table(l.id.Table); !t.known {
+		if t := l.table; !t.known {
 			t.known, t.state = true, res.Table
 		}
 	case Failed:

@@ -24,7 +24,7 @@ func (e *Engine) Disables(s Settings) []string {
 		if n := len(out); n > 0 && out[n-1] == l.id.Table {
 			continue
 		}
-		t := e.table(l.id.Table)
+		t := l.table
 		cfg, ok := s.Table(t.name)
 		on := t.state.State == tier.Enabled ||
 			t.state.State == tier.Disabled && t.state.Policy == tier.PolicyRetain

@@ -26,6 +26,7 @@ const (
 // every segment on disk, and remote for every segment in the store, so they hold no pointers.
 type logIndex struct {
 	id          tier.LogID
+	table       *tableIndex
 	source      string
 	layout      tier.Layout
 	incarnation string

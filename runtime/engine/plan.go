@@ -222,7 +222,7 @@ func (e *Engine) PlanCopies(limit int) Copies {
 	var out Copies
 	var waiting copyHeap
 	for _, l := range e.order {
-		if l.block != nil || !e.copying(e.table(l.id.Table)) {
+		if l.block != nil || !e.copying(l.table) {
 			continue
 		}
 		c := copyCursor{e: e, l: l, i: -1}

@@ -22,7 +22,7 @@ func (l *logIndex) counts(r *tier.Remote) bool {
 
 // considerRemote finds out what is worth doing with the log's remote segments.
 func (e *Engine) considerRemote(l *logIndex) {
-	t := e.table(l.id.Table)
+	t := l.table
 	if e.finalStopped(t) != nil || e.retryLater(l) {
 		return
 	}
@@ -339,7 +339,7 @@ func (e *Engine) removeAt(l *logIndex, t *tableIndex, r *tier.Remote) tier.Time 
 
 // removable reports whether copies are left whose objects are to go.
 func (e *Engine) removable(l *logIndex) bool {
-	t := e.table(l.id.Table)
+	t := l.table
 	return slices.ContainsFunc(l.remote, func(r tier.Remote) bool { return e.goes(l, t, &r) })
 }
 
@@ -382,7 +382,7 @@ func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
 			l.state.Expired = l.state.Expired.Add(r)
 		}
 		at := res.At
-		if t := e.table(l.id.Table); t.state.Leaves() {
+		if t := l.table; t.state.Leaves() {
 			at = max(at, t.state.Since) // as the ledger has it, whatever the clock says
 		}
 		l.state.Moves = append(l.state.Moves, tier.StartMove{Start: res.Start, At: at,
@@ -391,7 +391,7 @@ func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
 			l.state.Unpublished = append(l.state.Unpublished, res.Position)
 		}
 		if res.Window != (tier.BrakeWindow{}) {
-			e.table(l.id.Table).state.Window = res.Window
+			l.table.state.Window = res.Window
 		}
 		l.keepRemote(e, res.Kept)
 	case StaysAll:
@@ -425,7 +425,7 @@ func (e *Engine) askAt(due tier.Time) tier.Time {
 }
 
 func (e *Engine) removeFinished(l *logIndex, res Result) {
-	t := e.table(l.id.Table)
+	t := l.table
 	l.removing = false
 	t.removing--
 	e.removers--

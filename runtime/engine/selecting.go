@@ -283,7 +283,7 @@ func (e *Engine) selectLog(l *logIndex) SelectLog {
 	for closed > 0 && !l.local[closed-1].Closed() {
 		closed--
 	}
-	out := SelectLog{Log: l.id, Source: l.source, State: e.table(l.id.Table).state.State,
+	out := SelectLog{Log: l.id, Source: l.source, State: l.table.state.State,
 		LocalBytes: l.localBytes, Segments: make([]SelectSegment, 0, min(closed, selectLogMax))}
 	for i := range closed {
 		if closed > selectLogMax && i >= selectLogMax/2 && i < closed-selectLogMax/2 {
@@ -392,7 +392,7 @@ func (e *Engine) Candidates() []Select {
 	var out []Select
 	rows := 0
 	for _, l := range e.order {
-		t := e.table(l.id.Table)
+		t := l.table
 		if l.block != nil || len(l.local) == 0 {
 			continue
 		}

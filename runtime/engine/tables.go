@@ -163,7 +163,7 @@ func (e *Engine) tableFailed(t *tableIndex) {
 func (e *Engine) Tiered() []string {
 	var out []string
 	for _, l := range e.order {
-		t := e.table(l.id.Table)
+		t := l.table
 		if n := len(out); t.known && t.state.State != tier.Disabled && (n == 0 || out[n-1] != t.name) {
 			out = append(out, t.name)
 		}
@@ -175,7 +175,7 @@ func (e *Engine) Tiered() []string {
 // cannot be enabled before that is over (KIP-950).
 func (e *Engine) Refuses(s Settings) *tier.Reason {
 	for _, l := range e.order {
-		t := e.table(l.id.Table)
+		t := l.table
 		if t.state.State != tier.Disabling {
 			continue
 		}

@@ -32,7 +32,7 @@ func (e *Engine) Tallies() []Tally {
 	var out []Tally
 	for _, l := range e.order {
 		if n := len(out); n == 0 || out[n-1].Table != l.id.Table {
-			t := e.table(l.id.Table)
+			t := l.table
 			out = append(out, Tally{Table: l.id.Table, State: t.state.State, Epoch: t.state.Epoch,
 				Paused: t.state.Paused != nil})
 		}
@@ -47,7 +47,7 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		t.Blocked++
 	}
 	local, lag, oldest := l.localExtent()
-	if !l.tiers(e.table(l.id.Table)) {
+	if !l.tiers(l.table) {
 		lag, oldest = Extent{}, 0
 	}
 	t.Local.count(local)
@@ -93,7 +93,7 @@ func (e *Engine) overdue(l *logIndex) (x Extent, since tier.Time) {
 	if l.block != nil || !l.opened {
 		return x, 0
 	}
-	t := e.table(l.id.Table)
+	t := l.table
 	bytes := l.localBytes
 	for i := range l.local {
 		if l.states[i] != copied || !l.local[i].Closed() {

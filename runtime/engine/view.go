@@ -267,7 +267,7 @@ func (e *Engine) remoteWaits(l *logIndex, t *tableIndex) bool {
 // they are in neither tier. They grow with each segment that the source drops, so they are put on
 // record as one hole when tiering is turned on again, and until then only shown.
 func (e *Engine) passedBy(l *logIndex) tier.Range {
-	t := e.table(l.id.Table)
+	t := l.table
 	if t.state.State != tier.Disabled || t.state.Leaves() || !l.whole || len(l.local) == 0 ||
 		l.remoteExtent().Segments == 0 {
 		return tier.Range{}
@@ -290,7 +290,7 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 			out = append(out, r)
 		}
 	}
-	t := e.table(l.id.Table)
+	t := l.table
 	if why := e.finalStopped(t); why != nil && why != e.paused && e.remoteWaits(l, t) {
 		out = append(out, *why)
 	}
@@ -342,7 +342,7 @@ func (e *Engine) whyStays(l *logIndex, i int) []tier.Reason {
 	one := func(code tier.Code, until tier.Time, format string, args ...any) []tier.Reason {
 		return []tier.Reason{{Code: code, Until: until, Text: fmt.Sprintf(format, args...)}}
 	}
-	t := e.table(l.id.Table)
+	t := l.table
 	switch {
 	case !s.Closed():
 		return one(s.Waits.Code(), 0, "segment %s: %s", s.Range, waitText[s.Waits])
