@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -79,12 +80,16 @@ func (c *auditReplayCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	set, err := rego.Load(s.modules, s.data, s.options)
+	out := &replay{Since: api.Time(since)}
+	err = s.ask(a.ctx, func(ctx context.Context) error {
+		set, err := rego.Load(s.modules, s.data, s.options)
+		if err != nil {
+			return err
+		}
+		out.Digest = set.Digest()
+		return c.replay(ctx, a, out, set, s.options.Facts)
+	})
 	if err != nil {
-		return err
-	}
-	out := &replay{Digest: set.Digest(), Since: api.Time(since)}
-	if err := c.replay(a, out, set, s.options.Facts); err != nil {
 		return err
 	}
 	if err := c.print(a, out, func(p *page) { printReplay(p, out) }); err != nil {
@@ -118,7 +123,8 @@ func parseSince(s string, now tier.Time) (tier.Time, error) {
 }
 
 // replay goes through the audit log.
-func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set, facts []string) error {
+func (c *auditReplayCmd) replay(ctx context.Context, a *app, out *replay, set *rego.Set,
+	facts []string) error {
 	data, err := config.DataDir(a.cli.Config, a.host)
 	if err != nil {
 		return err
@@ -129,18 +135,18 @@ func (c *auditReplayCmd) replay(a *app, out *replay, set *rego.Set, facts []stri
 	}
 	defer func() { _ = dir.Close() }() // nothing was written
 	err = audit.Read(dir, func(in tier.Intent) {
-		if in.Deletion.At >= tier.Time(out.Since) && a.ctx.Err() == nil {
-			out.add(a, in, set, facts)
+		if in.Deletion.At >= tier.Time(out.Since) && ctx.Err() == nil {
+			out.add(ctx, in, set, facts)
 		}
 	})
 	if err != nil {
 		return &checkError{err}
 	}
-	return a.ctx.Err()
+	return ctx.Err()
 }
 
 // add decides anew on one deletion. facts are the names of those that are configured.
-func (r *replay) add(a *app, in tier.Intent, set *rego.Set, facts []string) {
+func (r *replay) add(ctx context.Context, in tier.Intent, set *rego.Set, facts []string) {
 	d := &in.Deletion
 	r.Records++
 	entry := redecided{Seq: in.Seq, At: api.Time(d.At), Action: d.Action, Log: d.Log.String(),
@@ -157,7 +163,7 @@ func (r *replay) add(a *app, in tier.Intent, set *rego.Set, facts []string) {
 		r.list(entry)
 		return
 	}
-	now := set.Replay(a.ctx, input.Expecting(facts), d.Reasons)
+	now := set.Replay(ctx, input.Expecting(facts), d.Reasons)
 	switch {
 	case now.Err != nil:
 		r.Errors++

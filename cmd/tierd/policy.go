@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -37,6 +38,15 @@ type policySource struct {
 	modules []rego.Module
 	data    map[string]any
 	options rego.Options
+}
+
+// ask asks the policies. Where an evaluation does not end, the error says so, and ask is left
+// behind.
+func (s *policySource) ask(ctx context.Context, ask func(context.Context) error) error {
+	return daemon.AskPolicies(ctx, func(ctx context.Context, w *rego.Watch) error {
+		s.options.Watch = w
+		return ask(ctx)
+	})
 }
 
 // load reads the policies. That there are none is an error: nothing would be checked, and all would

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/tierd/tierd/policies/rego/bench"
@@ -50,8 +51,12 @@ func (c *policyBenchCmd) Run(a *app) error {
 	if c.Duration <= 0 || c.Duration > time.Hour {
 		return usagef("--duration %s: want more than 0 and at most 1h", c.Duration)
 	}
-	r, err := bench.Run(a.ctx, s.modules, s.data, q.input,
-		bench.Options{Duration: c.Duration, Now: time.Now})
+	var r *bench.Report
+	err = s.ask(a.ctx, func(ctx context.Context) (err error) {
+		r, err = bench.Run(ctx, s.modules, s.data, q.input,
+			bench.Options{Duration: c.Duration, Now: time.Now, Watch: s.options.Watch})
+		return err
+	})
 	if err != nil {
 		return err
 	}

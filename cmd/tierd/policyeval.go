@@ -248,11 +248,14 @@ func (c *policyEvalCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	set, err := rego.Load(s.modules, s.data, s.options)
-	if err != nil {
+	var out *evaluated
+	err = s.ask(a.ctx, func(ctx context.Context) error {
+		set, err := rego.Load(s.modules, s.data, s.options)
+		if err == nil {
+			out, err = evaluate(ctx, set, q, c.Explain)
+		}
 		return err
-	}
-	out, err := evaluate(a.ctx, set, q, c.Explain)
+	})
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/tierd/tierd/policies/rego/suite"
 	"github.com/tierd/tierd/runtime/api"
@@ -51,7 +53,7 @@ func (c *policyTestCmd) Run(a *app) error {
 			return usagef("--run: %v", err)
 		}
 	}
-	r, err := suite.Run(a.ctx, s.modules, s.data, o)
+	r, err := runTests(a.ctx, s, o)
 	if err == nil {
 		err = c.show(a, r)
 	}
@@ -62,6 +64,37 @@ func (c *policyTestCmd) Run(a *app) error {
 		err = errors.Join(err, writeGitHubError(a.stdout, err))
 	}
 	return err
+}
+
+// testPatience is how long no test may end; each has a time-out of its own.
+const testPatience = suite.Timeout + 10*time.Second
+
+// runTests runs the tests. OPA ends one that takes too long between two expressions: where a single
+// one takes for ever, the error says so, and the run is left behind.
+func runTests(ctx context.Context, s *policySource, o suite.Options) (*suite.Report, error) {
+	type outcome struct {
+		report *suite.Report
+		err    error
+	}
+	ended := make(chan string)
+	o.Ended = func(test string) { ended <- test }
+	done := make(chan outcome, 1)
+	go func() {
+		r, err := suite.Run(ctx, s.modules, s.data, o)
+		done <- outcome{r, err}
+	}()
+	for last := "the beginning"; ; {
+		select {
+		case r := <-done:
+			return r.report, r.err
+		case last = <-ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(testPatience):
+			return nil, &checkError{fmt.Errorf("no test has ended for %s, since %s: an expression of the "+
+				"next one takes for ever", testPatience, last)}
+		}
+	}
 }
 
 // judge says why the run is no success.

@@ -28,7 +28,8 @@ func benchSet(b testing.TB) (*Set, *gate.Facts) {
 	data := map[string]any{"cases": []map[string]string{
 		{"table": "payroll", "id": "7"}, {"table": "users", "id": "8"},
 	}}
-	set, err := Load([]Module{{Path: "hold.rego", Source: []byte(benchPolicy)}}, data, Options{})
+	set, err := Load([]Module{{Path: "hold.rego", Source: []byte(benchPolicy)}}, data,
+		Options{Watch: &Watch{}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package rego
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 )
 
 // errSteps is why a decision ended that took more evaluation steps than allowed.
@@ -16,8 +17,8 @@ const checkEvery = 256
 // one evaluation, which runs on one goroutine.
 type budget struct {
 	ctx  context.Context
-	left int64
-	err  error // why the evaluation ended; nil while it may go on
+	left atomic.Int64 // which a Watch reads meanwhile
+	err  error        // why the evaluation ended; nil while it may go on
 }
 
 // Cancel implements topdown.Cancel.
@@ -28,11 +29,11 @@ func (b *budget) Cancelled() bool {
 	if b.err != nil {
 		return true
 	}
-	b.left--
+	left := b.left.Add(-1)
 	switch {
-	case b.left < 0:
+	case left < 0:
 		b.err = errSteps
-	case b.left%checkEvery == 0:
+	case left%checkEvery == 0:
 		b.err = b.ctx.Err()
 	}
 	return b.err != nil

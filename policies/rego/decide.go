@@ -171,27 +171,23 @@ func (s *Set) judge(said said) (gate.Decision, error) {
 func (s *Set) eval(ctx context.Context, q *query, in *Input) ([]ast.Value, int64, error) {
 	var found []ast.Value
 	var steps int64
-	err := s.placed(ctx, func(tracer topdown.QueryTracer) (err error) {
-		found, steps, err = s.run(ctx, q, in, tracer)
+	err := s.placed(ctx, in, func(e *evaluation) (err error) {
+		found, steps, err = s.run(e, q)
 		return err
 	})
 	return found, steps, err
 }
 
-// run is eval once. With the tracer of Trace every rule is evaluated, also where its index says
-// that it cannot have a result; the tracer may be nil.
-func (s *Set) run(
-	ctx context.Context, q *query, in *Input, tracer topdown.QueryTracer,
-) ([]ast.Value, int64, error) {
-	e, err := s.begin(ctx, q.body, q.compiler, in, tracer)
-	if err != nil {
+// run is eval once.
+func (s *Set) run(e *evaluation, q *query) ([]ast.Value, int64, error) {
+	if err := s.begin(e, q.body, q.compiler); err != nil {
 		return nil, 0, err
 	}
 	defer e.end()
 	found := make([]ast.Value, len(q.asks))
 	answered := false
-	e.query.WithBaseCache(s.base).WithIndexing(!everyRule(tracer))
-	err = s.failure(e, e.query.Iter(e.ctx, func(r topdown.QueryResult) error {
+	e.query.WithBaseCache(s.base)
+	err := s.failure(e, e.query.Iter(e.limit.ctx, func(r topdown.QueryResult) error {
 		answered = true
 		for i, a := range q.asks {
 			if t := r[a.into]; t != nil {
@@ -200,7 +196,7 @@ func (s *Set) run(
 		}
 		return nil
 	}))
-	steps := s.opts.Steps - max(e.limit.left, 0)
+	steps := s.opts.Steps - max(e.limit.left.Load(), 0)
 	if err == nil && !answered {
 		err = errors.New("the policies are undefined for this input")
 	}
@@ -208,10 +204,4 @@ func (s *Set) run(
 		return nil, steps, err
 	}
 	return found, steps, nil
-}
-
-// everyRule reports whether a tracer wants to see the rules that cannot have a result too.
-func everyRule(t topdown.QueryTracer) bool {
-	_, all := t.(*tracer)
-	return all
 }

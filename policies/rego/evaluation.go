@@ -12,49 +12,72 @@ import (
 
 // evaluation is one query of OPA's about one input, with all that bounds it.
 type evaluation struct {
-	ctx   context.Context // ends with the time-out
+	set    *Set
+	ctx    context.Context // of whoever asks; once it has begun, it ends with the time-out too
+	in     *Input
+	run    func(*evaluation) error
+	tracer topdown.QueryTracer // nil where nobody looks
+	// every has rules evaluated also where their index says that they cannot have a result.
+	every bool
+	limit budget
 	query *topdown.Query
-	limit *budget
 	end   func() // to be called once the query is over
+
+	slot  int // in Watch.running
+	looks int // of the Watch, since it began
 }
 
-// begin makes a query ready, whose results depend on policies, data and input alone. The tracer may
-// be nil.
-func (s *Set) begin(
-	ctx context.Context, body ast.Body, compiler ast.QueryCompiler, in *Input,
-	tracer topdown.QueryTracer,
-) (*evaluation, error) {
-	cancel := func() {}
+// evaluate runs an evaluation, in sight of the Watch.
+func (s *Set) evaluate(e *evaluation) error {
+	if err := s.Hung(); err != nil {
+		return err
+	}
+	e.set = s
+	e.limit.left.Store(s.opts.Steps)
+	s.opts.Watch.enter(e)
+	err := e.run(e)
+	s.opts.Watch.leave(e)
+	if hung := s.Hung(); hung != nil {
+		return hung // it has been said to decide nothing any more
+	}
+	return err
+}
+
+// begin makes a query ready, whose results depend on policies, data and input alone.
+func (s *Set) begin(e *evaluation, body ast.Body, compiler ast.QueryCompiler) error {
+	ctx, cancel := e.ctx, func() {}
 	if s.opts.Timeout > 0 {
 		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
 	}
 	if err := ctx.Err(); err != nil {
 		cancel()
-		return nil, s.exceeded(err)
+		return s.exceeded(err)
 	}
 	txn, err := s.store.NewTransaction(ctx)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("read the policies' data: %w", err)
+		return fmt.Errorf("read the policies' data: %w", err)
 	}
-	e := &evaluation{ctx: ctx, limit: &budget{ctx: ctx, left: s.opts.Steps}, end: func() {
+	e.end = func() {
 		s.store.Abort(ctx, txn)
 		cancel()
-	}}
+	}
+	e.limit.ctx = ctx
 	e.query = topdown.NewQuery(body).
 		WithQueryCompiler(compiler).
 		WithCompiler(s.compiler).
 		WithStore(s.store).
 		WithTransaction(txn).
-		WithInput(ast.NewTerm(in.value)).
-		WithTime(in.now.Std()).
+		WithInput(ast.NewTerm(e.in.value)).
+		WithTime(e.in.now.Std()).
 		WithSeed(zeros{}).
 		WithStrictBuiltinErrors(true).
-		WithCancel(e.limit)
-	if tracer != nil {
-		e.query.WithQueryTracer(tracer)
+		WithIndexing(!e.every).
+		WithCancel(&e.limit)
+	if e.tracer != nil {
+		e.query.WithQueryTracer(e.tracer)
 	}
-	return e, nil
+	return nil
 }
 
 // failure is why a query has no results: what bounds it, or what OPA says.
@@ -79,13 +102,15 @@ func (s *Set) exceeded(err error) error {
 	return fmt.Errorf("evaluate policies: %w", err)
 }
 
-// placed calls run. Where that took too many steps, or too long, the error begins with the place
-// that it had come to: it is run again for that, within the same bounds, and told by a tracer.
-func (s *Set) placed(ctx context.Context, run func(topdown.QueryTracer) error) error {
-	err := run(nil)
+// placed evaluates by run. Where that took too many steps, or too long, the error begins with the
+// place that it had come to: it is run again for that, within the same bounds, and told by a
+// tracer.
+func (s *Set) placed(ctx context.Context, in *Input, run func(*evaluation) error) error {
+	err := s.evaluate(&evaluation{ctx: ctx, in: in, run: run})
 	if ctx.Err() == nil && (errors.Is(err, errSteps) || errors.Is(err, context.DeadlineExceeded)) {
 		last := &lastPlace{}
-		if again := run(last); again != nil && last.at != nil {
+		again := s.evaluate(&evaluation{ctx: ctx, in: in, run: run, tracer: last})
+		if again != nil && last.at != nil {
 			return fmt.Errorf("%s: %w", place(last.at), err)
 		}
 	}

@@ -53,7 +53,11 @@ func (s *Set) Trace(ctx context.Context, in *Input) (*Trace, error) {
 		return nil, fmt.Errorf("%s: %w", in.action, err)
 	}
 	t := &tracer{}
-	_, _, _ = s.run(ctx, q, in, t) // whether it ended well is for Evaluate to say
+	_ = s.evaluate(&evaluation{ctx: ctx, in: in, tracer: t, every: true,
+		run: func(e *evaluation) error {
+			_, _, err := s.run(e, q)
+			return err
+		}}) // whether it ended well is for Evaluate to say
 	return &Trace{Silent: s.silent(asks, t.events), Cut: t.cut, events: t.events}, nil
 }
 

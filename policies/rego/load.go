@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -45,6 +46,7 @@ type Module struct {
 type Options struct {
 	Timeout time.Duration // 0: DefaultTimeout
 	Steps   int64         // evaluated expressions; 0: DefaultSteps
+	Watch   *Watch        // that looks at evaluations; nil where nobody does
 	// Facts are the names of the user's facts: a reference to another one is an error. Nil leaves
 	// them open.
 	Facts []string
@@ -53,7 +55,7 @@ type Options struct {
 }
 
 // Set is the built-in policy and the user's, compiled and with their data: one generation. It is
-// immutable and safe for concurrent use. It implements gate.Policies.
+// immutable, but for being hung, and safe for concurrent use. It implements gate.Policies.
 type Set struct {
 	opts     Options
 	compiler *ast.Compiler
@@ -65,6 +67,7 @@ type Set struct {
 	queries  map[tier.Action]*query
 	digest   string
 	data     string // digest of the data alone
+	hung     atomic.Pointer[error]
 }
 
 // Load compiles user policies together with the built-in one. data is what policies see as data.*;

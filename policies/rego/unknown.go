@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/tier"
@@ -77,13 +76,13 @@ func (s *Set) partial(ctx context.Context, a ask, in *Input) ([]ast.Body, error)
 		unknown[i] = ast.NewTerm(factRef(f.Name))
 	}
 	var parts []ast.Body
-	err = s.placed(ctx, func(tracer topdown.QueryTracer) error {
-		e, err := s.begin(ctx, body, compiler, in, tracer)
-		if err != nil {
+	err = s.placed(ctx, in, func(e *evaluation) error {
+		if err := s.begin(e, body, compiler); err != nil {
 			return err
 		}
 		defer e.end()
-		parts, _, err = e.query.WithUnknowns(unknown).PartialRun(e.ctx)
+		var err error
+		parts, _, err = e.query.WithUnknowns(unknown).PartialRun(e.limit.ctx)
 		return s.failure(e, err)
 	})
 	if err != nil {

@@ -53,7 +53,7 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	if why := d.pause.Load(); why != nil {
 		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
 	}
-	for _, why := range append(d.factReasons(), d.pluginReasons()...) {
+	for _, why := range slices.Concat(d.policyReasons(), d.factReasons(), d.pluginReasons()) {
 		s.Reasons = append(s.Reasons, api.ReasonOf(why, true))
 	}
 	d.mu.Lock()
@@ -218,6 +218,13 @@ func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, err
 
 // Explain implements api.Backend.
 func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (
+	*api.Explanation, error) {
+	return answered(ctx, func(ctx context.Context) (*api.Explanation, error) {
+		return d.explain(ctx, id, o)
+	})
+}
+
+func (d *Daemon) explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 	*api.Explanation, error) {
 	list, view, err := d.segments(id)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/tierd/tierd/objstore/limit"
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/policies/gate"
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/audit"
 	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/config"
@@ -36,8 +37,7 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// Options are what a run needs from the command. All fields but NoDelete, StopPatience and Progress
-// are required.
+// Options are what a run needs from the command. All fields up to Now are required.
 type Options struct {
 	ConfigPath string
 	Host       config.Host
@@ -60,6 +60,9 @@ type Options struct {
 	StopPatience time.Duration
 	// Progress is told after each step how far a run is; nil where nobody looks.
 	Progress func(Progress)
+	// LookEvery is how often the evaluations of policies are looked at; 0 is a second. One that has
+	// been seen twelve times is taken for endless.
+	LookEvery time.Duration
 }
 
 // Progress is how far a run is.
@@ -109,6 +112,9 @@ type Daemon struct {
 	askFacts chan struct{} // another generation has facts to ask brokers about
 
 	watchdog *watchdog
+
+	evaluations *rego.Watch
+	unwatch     func() // ends the looks at them
 
 	mu     sync.Mutex // guards engine
 	engine *engine.Engine
@@ -356,6 +362,7 @@ func (d *Daemon) enforce(g *generation) {
 	d.metrics.policies.Reset()
 	d.metrics.policies.WithLabelValues(g.policies.Digest()).Set(1)
 	d.metrics.reloadOK.Set(1)
+	d.metrics.stalled.WithLabelValues(policiesTask).Set(0)
 }
 
 // result writes the log line of an effect that ended. Failures are repeated by the engine, with

@@ -24,7 +24,13 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(inChild) != "" {
+		m.Run()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // site is a directory with everything a daemon needs, and a store in memory that can fail.
 type site struct {

@@ -48,7 +48,7 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := compile(files)
+	set, err := compile(files, d.evaluations)
 	if err != nil {
 		return nil, err
 	}
@@ -79,19 +79,21 @@ func Check(path string, host config.Host) (*config.Config, *rego.Set, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := compile(files)
+	set, err := compile(files, nil)
 	if err == nil {
 		err = checkPlugins(files.Config, files.Modules)
 	}
 	return files.Config, set, err
 }
 
-func compile(files *config.Generation) (*rego.Set, error) {
+func compile(files *config.Generation, w *rego.Watch) (*rego.Set, error) {
 	modules := make([]rego.Module, len(files.Policies))
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: p.Path, Source: p.Content}
 	}
-	return rego.Load(modules, files.Document, PolicyOptions(files.Config))
+	opts := PolicyOptions(files.Config)
+	opts.Watch = w
+	return rego.Load(modules, files.Document, opts)
 }
 
 // PolicyOptions are those of policies that belong to the configuration.

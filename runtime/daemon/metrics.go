@@ -65,7 +65,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		lastSuccess: gauges("task_last_success_timestamp_seconds",
 			"When a task last succeeded, in seconds since the Unix epoch.", "task"),
 		stalled: gauges("task_stalled",
-			"1 while a task has failed, or not come back, for ten minutes without a success.", "task"),
+			"1 while a task has failed, or not come back, for ten minutes without a success; policies "+
+				"while an evaluation does not end.", "task"),
 		sourceTrouble: gauges("source_trouble",
 			"1 while a source is vanished, empty or unreadable and nothing of it is decided.", "source"),
 		generation: gauge("config_generation", "Number of the generation in force."),

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,7 +143,7 @@ func (d *Daemon) report() *Report {
 	if why := d.pause.Load(); why != nil {
 		r.Waiting = append(r.Waiting, Left{Reason: *why})
 	}
-	for _, why := range append(d.factReasons(), d.pluginReasons()...) {
+	for _, why := range slices.Concat(d.policyReasons(), d.factReasons(), d.pluginReasons()) {
 		r.Alarms = append(r.Alarms, Left{Reason: why})
 	}
 	for _, s := range d.sourceStatus() {

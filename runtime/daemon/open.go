@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/tierd/tierd/objstore/limit"
 	"github.com/tierd/tierd/objstore/retry"
 	"github.com/tierd/tierd/offsets"
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/audit"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
@@ -51,6 +53,7 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.enforce(g)
+	d.unwatch = look(d.evaluations, cmp.Or(opts.LookEvery, lookEvery), d.tellHung)
 	c := g.config
 	if err := vfs.MkdirAll(filepath.Join(c.DataDir, AuditDir), 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
@@ -104,6 +107,8 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.enforce(g)
+	// Whoever asks is told, and nobody else is there.
+	d.unwatch = look(d.evaluations, cmp.Or(opts.LookEvery, lookEvery), func([]rego.Hung) {})
 	if err := d.loadPlugins(g, true); err != nil {
 		return nil, err
 	}
@@ -149,7 +154,7 @@ func newDaemon(opts Options) *Daemon {
 	d := &Daemon{opts: opts, log: opts.Log, startedAt: opts.Now(), engine: engine.New(),
 		metrics: newMetrics(opts.Registry), watchdog: newWatchdog(), fatal: make(chan error, 1),
 		nudge: make(chan struct{}, 1), askFacts: make(chan struct{}, 1),
-		work: context.Background()}
+		work: context.Background(), evaluations: &rego.Watch{}}
 	opts.Registry.MustRegister(newTableMetrics(func() ([]engine.Tally, tier.Time) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -261,6 +266,9 @@ func (d *Daemon) restore() error {
 // close gives everything back that was opened; the lock last.
 func (d *Daemon) close() error {
 	var errs []error
+	if d.unwatch != nil {
+		d.unwatch()
+	}
 	if g := d.gen.Load(); g != nil && g.plugins != nil {
 		errs = append(errs, g.plugins.close())
 	}

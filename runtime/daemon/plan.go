@@ -20,6 +20,10 @@ const planCopiesMax = 1000
 // Plan implements api.Backend: what would go now, in both tiers, asked as the deletions themselves
 // would be; and what waits, for what, and until when.
 func (d *Daemon) Plan(ctx context.Context) (*api.Plan, error) {
+	return answered(ctx, d.planNow)
+}
+
+func (d *Daemon) planNow(ctx context.Context) (*api.Plan, error) {
 	p := &api.Plan{At: api.Time(d.now()), PolicyDigest: d.gen.Load().policies.Digest()}
 	err := d.plan(ctx, []exec.Question{{}}, func(id tier.LogID, asked [][]exec.Planned) {
 		for _, a := range asked[0] {

@@ -20,7 +20,8 @@ const bytesPerSecondMin = 256 << 10
 
 // pool performs effects on goroutines, each kind in its own bounded slots. A call that does not
 // come back is given up: its effect is answered as unknown, and it keeps its slot until it ends, so
-// that hung calls can never pile up.
+// that hung calls can never pile up. One that waits for an evaluation which does not end gives its
+// slot back: there is no other before a person loads other policies.
 type pool struct {
 	x       *exec.Executor
 	timeout func() time.Duration // of one call of the store
@@ -78,6 +79,8 @@ type answer struct {
 func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 	budget := p.budget(f)
 	callCtx, cancel := context.WithTimeout(ctx, budget)
+	callCtx, hung := whenHung(callCtx)
+	release = sync.OnceFunc(release)
 	done := make(chan answer, 1)
 	start := time.Now()
 	p.begun(f)
@@ -92,6 +95,12 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 	select {
 	case a := <-done:
 		p.answer(f, a, time.Since(start))
+	case err := <-hung:
+		// Nothing ends it, and its policies let nothing go any more: the slot is for others.
+		cancel()
+		release()
+		p.answer(f, answer{result: engine.Failed{Reason: tier.Reason{Code: tier.CodePolicyError,
+			Text: fmt.Sprintf("%s: %v", effectName(f), err)}}}, time.Since(start))
 	case <-patience.C:
 		p.answer(f, p.giveUp(f), time.Since(start))
 	}

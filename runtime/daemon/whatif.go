@@ -20,13 +20,17 @@ const askedLate = time.Minute
 // objects and the user's facts are taken to be then what they are now, and what is written or
 // copied until then is not foreseen: what is to be copied is what is to be copied now.
 func (d *Daemon) Compare(ctx context.Context, q *api.WhatIf) (*api.Plan, error) {
+	return answered(ctx, func(ctx context.Context) (*api.Plan, error) { return d.compare(ctx, q) })
+}
+
+func (d *Daemon) compare(ctx context.Context, q *api.WhatIf) (*api.Plan, error) {
 	now := d.now()
 	if q.At != 0 && tier.Time(q.At) < now-tier.Time(askedLate) {
 		return nil, api.Errorf(api.CodeInvalid, "at %s: want a moment that is not over; it is %s",
 			tier.Time(q.At), now)
 	}
 	g := d.gen.Load()
-	set, err := g.instead(q.Policies)
+	set, err := g.instead(q.Policies, d.evaluations)
 	if err != nil {
 		return nil, api.Errorf(api.CodeConfig, "%v", err)
 	}
@@ -56,7 +60,7 @@ func (d *Daemon) Compare(ctx context.Context, q *api.WhatIf) (*api.Plan, error) 
 }
 
 // instead compiles policies in the place of those of the generation; nil leaves these.
-func (g *generation) instead(p *api.Policies) (*rego.Set, error) {
+func (g *generation) instead(p *api.Policies, w *rego.Watch) (*rego.Set, error) {
 	if p == nil {
 		return g.policies, nil
 	}
@@ -64,7 +68,9 @@ func (g *generation) instead(p *api.Policies) (*rego.Set, error) {
 	for i, m := range p.Modules {
 		modules[i] = rego.Module{Path: m.Path, Source: []byte(m.Source)}
 	}
-	return rego.Load(modules, p.Data, PolicyOptions(g.config))
+	opts := PolicyOptions(g.config)
+	opts.Watch = w
+	return rego.Load(modules, p.Data, opts)
 }
 
 // comparison collects how two plans differ.

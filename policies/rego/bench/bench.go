@@ -49,6 +49,7 @@ func (r *Report) Ratio() float64 { return float64(r.Tierd.Time) / float64(max(r.
 type Options struct {
 	Duration time.Duration    // of the whole; 0: one second
 	Now      func() time.Time // the clock to measure with
+	Watch    *rego.Watch      // that looks at decisions; nil where nobody does
 }
 
 // rounds is how often the two take turns: often, so that a busy machine slows down both, and the
@@ -60,7 +61,7 @@ const rounds = 50
 func Run(
 	ctx context.Context, modules []rego.Module, data map[string]any, in *rego.Input, o Options,
 ) (*Report, error) {
-	set, err := rego.Load(modules, data, rego.Options{})
+	set, err := rego.Load(modules, data, rego.Options{Watch: o.Watch})
 	if err != nil {
 		return nil, err
 	}

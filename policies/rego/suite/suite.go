@@ -19,8 +19,8 @@ import (
 	"github.com/tierd/tierd/policies/rego"
 )
 
-// testTimeout bounds one test.
-const testTimeout = 30 * time.Second
+// Timeout bounds one test.
+const Timeout = 30 * time.Second
 
 // Outcome is how a test ended.
 type Outcome string
@@ -72,6 +72,8 @@ type Options struct {
 	Run *regexp.Regexp
 	// Load are the options under which the policies must load.
 	Load rego.Options
+	// Ended is told the name of each test that has ended; nil where nobody listens.
+	Ended func(test string)
 }
 
 // Run loads the policies as a generation would, and runs their tests. The error is a rego.Errors
@@ -89,7 +91,7 @@ func Run(
 	}
 	coverage := cover.New()
 	runner := newRunner(parsed, store).SetCoverageQueryTracer(coverage).SetCoverageRuns(nil)
-	results, err := collect(ctx, runner, o.Run)
+	results, err := collect(ctx, runner, o)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func Run(
 	}
 	if report.Count(Fail) > 0 {
 		// Tracing excludes coverage, and costs: only what does not pass is run again.
-		again, err := collect(ctx, newRunner(parsed, store).EnableTracing(true), o.Run)
+		again, err := collect(ctx, newRunner(parsed, store).EnableTracing(true), o)
 		if err != nil {
 			return nil, err
 		}
@@ -152,16 +154,16 @@ func check(
 
 func newRunner(modules map[string]*ast.Module, store storage.Store) *tester.Runner {
 	return tester.NewRunner().SetCompiler(rego.NewCompiler()).SetModules(modules).
-		SetStore(store).SetParallel(1).SetTimeout(testTimeout).
+		SetStore(store).SetParallel(1).SetTimeout(Timeout).
 		RaiseBuiltinErrors(true)
 }
 
 // collect runs the tests, and returns them in a fixed order.
 func collect(
-	ctx context.Context, runner *tester.Runner, run *regexp.Regexp,
+	ctx context.Context, runner *tester.Runner, o Options,
 ) ([]*tester.Result, error) {
-	if run != nil {
-		runner = runner.Filter(run.String())
+	if o.Run != nil {
+		runner = runner.Filter(o.Run.String())
 	}
 	results, err := runner.RunTests(ctx, nil)
 	if list := (ast.Errors)(nil); errors.As(err, &list) {
@@ -173,6 +175,9 @@ func collect(
 	var out []*tester.Result
 	for r := range results {
 		out = append(out, r)
+		if o.Ended != nil {
+			o.Ended(r.Package + "." + r.Name)
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("run tests: %w", err)
