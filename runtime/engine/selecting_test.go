@@ -498,3 +498,35 @@ func (r *rig) answerOne(rt *rapid.T) {
 		rt.Fatalf("unexpected %T", f)
 	}
 }
+
+// TestPluginsThatTie: plugins are asked in configured order, and the first that tells two segments
+// apart decides; where none does the built-in order stands, the oldest file and then the log's id.
+// The names of plugins have no say.
+func TestPluginsThatTie(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		plugins []string
+		scores  []int64 // of the logs 0 to 3, one of each plugin in turn
+		want    string
+	}{
+		{[]string{"a", "b"}, []int64{5, 3, 5, 3, 5, 3, 5, 3}, "0 1 2 3"},
+		{[]string{"b", "a"}, []int64{5, 3, 5, 3, 5, 3, 5, 3}, "0 1 2 3"},
+		{[]string{"a", "b"}, []int64{0, 1, 0, 4, 0, 4, 0, 2}, "1 2 3 0"},
+		{[]string{"a", "b"}, []int64{1, 1, 2, 4, 2, 4, 4, 2}, "3 1 2 0"},
+		{[]string{"b", "a"}, []int64{1, 1, 4, 2, 4, 2, 2, 4}, "1 2 3 0"}, // the same two, exchanged
+	} {
+		r := start(t, withPlugins(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+		r.logs(1, 1, 1, 1)
+		f := take[Select](r)
+		none := make([]uint16, 4)
+		r.step(Finished{ID: f.ID, Result: Selected{Plugins: c.plugins, Scores: c.scores,
+			Holds: none, Keeps: none}})
+		var got []string
+		for i := range 4 {
+			got = append(got, r.copied(tier.Position(i), 0).Log.Name)
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("plugins %v with scores %v: copied %s, want %s", c.plugins, c.scores, s, c.want)
+		}
+	}
+}
