@@ -51,6 +51,17 @@ func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	return &Failure{Seed: f.Seed, Rates: f.Rates, Scenario: &s, Outcome: out}
 }
 
+// Again makes the history of a scenario that may have been made with another configuration, other
+// policies or another tierd: where a choice has no counterpart, unfit says so, and the history goes
+// on with those that do.
+func (p *Project) Again(s *choose.Scenario) (out *Outcome, unfit error) {
+	out, unfit = p.Replay(s)
+	if unfit != nil {
+		out = p.Run(choose.NewLoose(s.Choices), Options{Trace: true})
+	}
+	return out, unfit
+}
+
 // Replay makes the history of a scenario, with its trace. The error is a *choose.Mismatch.
 func (p *Project) Replay(s *choose.Scenario) (out *Outcome, err error) {
 	opts := Options{Trace: true}

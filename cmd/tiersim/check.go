@@ -43,6 +43,7 @@ type checkCmd struct {
 	Failures    int           `default:"1" help:"Stop after so many failures."`
 	Shrinks     int           `default:"5000" help:"How many histories shrinking one failure may take."`
 	ShrinkTime  time.Duration `default:"30s" help:"How long shrinking one failure may take." placeholder:"30s"`
+	Regressions string        `help:"Directory of scenarios that are replayed first; regressions beside the configuration, if it is there, without it." placeholder:"DIR"`
 	AllowVacant bool          `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule or plugin not tried."`
 }
 
@@ -53,7 +54,8 @@ delete, clocks that jump, and stores, disks and machines that fail. An oracle be
 its own record of every byte, judges each step; the rules of package tierd.sim judge each deletion.
 
 A failure is shrunk to its fewest steps, and its scenario is written to tiersim-SEED.json. Run it
-again with replay, tell it with explain.
+again with replay, tell it with explain, and keep it in a directory regressions beside the
+configuration: check replays what lies there before it tries any seed, and ends where that fails.
 
 Exit code: 0 passed, 1 a promise was broken, 2 bad input, 3 vacuous: a situation was not met or a
 rule never true or never false, a plugin never obeyed or never overruled, 4 two runs of a seed
@@ -113,9 +115,19 @@ func (c *checkCmd) Run(a *app) error {
 		}
 		a.printf("seeds %d..%d of %s, %d logs\n", from, to, c.subject(), len(p.Logs))
 	}
+	past, err := c.past(a, p, quiet)
+	if err != nil {
+		return err
+	}
+	if past != nil && len(past.Failures) > 0 {
+		return c.finish(a, past, quiet)
+	}
 	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: c.Failures, a: a, quiet: quiet}
 	r.run()
 	out := c.report(r)
+	if past != nil {
+		out.Regressions = past.Regressions
+	}
 	if err := c.failures(a, r, out, quiet); err != nil {
 		return err
 	}
@@ -155,7 +167,12 @@ func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) erro
 		if !quiet {
 			a.print("\n")
 			a.failure(&row)
-			a.printf("  report   %s\n\n", screen.Line(page))
+			a.printf("  report   %s\n", screen.Line(page))
+			if dir, _ := c.regressions(); dir != "" {
+				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(dir),
+					screen.Line(name))
+			}
+			a.print("\n")
 		}
 	}
 	return nil
@@ -229,6 +246,9 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 
 // summary is the end of a run on a terminal.
 func (a *app) summary(out *report.Run) {
+	if out.Histories == 0 {
+		return
+	}
 	a.printf("%d histories (%d without faults, %d on bbolt, %d run twice) in %s: %d operations, "+
 		"%d crashes, %d decisions, %d local deletions, %s simulated\n", out.Histories, out.Faultless,
 		out.OnBolt, out.Repeated, out.Elapsed.Round(time.Millisecond), out.Operations, out.Crashes,

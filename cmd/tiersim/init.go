@@ -20,8 +20,8 @@ type initCmd struct {
 
 // Help says more.
 func (c *initCmd) Help() string {
-	return `Writes a tierd.yaml, a policy with its test and data, a file of properties, and a workflow
-for GitHub. Nothing that is there is overwritten.
+	return `Writes a tierd.yaml, a policy with its test and data, a file of properties, a directory for
+regressions, and a workflow for GitHub. Nothing that is there is overwritten.
 
 Examples:
 

@@ -41,9 +41,11 @@ type Run struct {
 	Rules      []Rule        `json:"rules"`
 	Heeded     []Plugin      `json:"plugins_heeded,omitempty"` // the configuration's, in its order
 	Failures   []Failure     `json:"failures"`
-	Vacuous    []string      `json:"vacuous"`       // what was not met or tried
-	Unequal    []uint64      `json:"indeterminate"` // seeds of which two runs differed
-	Exit       int           `json:"exit"`
+	// Regressions were replayed first, and no seed was tried where one of them failed.
+	Regressions []Regression `json:"regressions,omitempty"`
+	Vacuous     []string     `json:"vacuous"`       // what was not met or tried
+	Unequal     []uint64     `json:"indeterminate"` // seeds of which two runs differed
+	Exit        int          `json:"exit"`
 }
 
 // Situation is one that had to be met.
@@ -61,6 +63,14 @@ type Rule struct {
 	Title  string `json:"title,omitempty"`
 	True   int    `json:"true"`
 	False  int    `json:"false"`
+}
+
+// Regression is the scenario of a history that broke a promise once.
+type Regression struct {
+	Scenario string `json:"scenario"`           // its file
+	Property string `json:"property,omitempty"` // that breaks again
+	// Unfit says why it was replayed only as far as it fits; "" where it was as a whole.
+	Unfit string `json:"unfit,omitempty"`
 }
 
 // Failure is a history that broke a promise.
@@ -223,6 +233,11 @@ func (r *Run) JUnit() ([]byte, error) {
 	for i := range r.Failures {
 		f := &r.Failures[i]
 		add("property", f.Property, &junitFailure{f.Text, f.Screen(false)})
+	}
+	for _, x := range r.Regressions {
+		if x.Property == "" {
+			add("regression", x.Scenario, nil)
+		}
 	}
 	if len(r.Failures) == 0 {
 		add("property", fmt.Sprintf("%d histories keep every promise", r.Histories), nil)

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tierd/tierd/cmd/internal/screen"
+	"github.com/tierd/tierd/runtime/vfs"
+	"github.com/tierd/tierd/sim"
+	"github.com/tierd/tierd/sim/choose"
+	"github.com/tierd/tierd/sim/report"
+)
+
+// regressionsDir is where a project keeps the scenarios of histories that failed once, beside its
+// configuration.
+const regressionsDir = "regressions"
+
+// regressions is the directory whose scenarios check replays first; given reports whether it has to
+// be there. "" is none.
+func (c *checkCmd) regressions() (dir string, given bool) {
+	switch {
+	case c.Regressions != "":
+		return c.Regressions, true
+	case c.Builtin:
+		return "", false // its own are run by go test
+	}
+	name := filepath.Clean(c.Config)
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		name = filepath.Dir(name)
+	}
+	return filepath.Join(name, regressionsDir), false
+}
+
+// scenarios are the scenarios of a directory, by name.
+func scenarios(dir string, given bool) (files []string, list []*choose.Scenario, err error) {
+	if dir == "" {
+		return nil, nil, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) && !given {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".json" {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		text, err := vfs.ReadRegular(name, scenarioBytesMax)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := choose.Decode(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		files, list = append(files, name), append(list, s)
+	}
+	return files, list, nil
+}
+
+// past replays what failed once, before anything new is tried. The run is nil where every promise
+// is kept.
+func (c *checkCmd) past(a *app, p *sim.Project, quiet bool) (out *report.Run, err error) {
+	dir, given := c.regressions()
+	files, list, err := scenarios(dir, given)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	out = &report.Run{Subject: c.subject(), Digest: p.Digest}
+	for i, s := range list {
+		outcome, unfit := p.Again(s)
+		row := report.Regression{Scenario: files[i]}
+		if unfit != nil {
+			row.Unfit = unfit.Error()
+		}
+		if outcome.Violation != nil {
+			row.Property = string(outcome.Violation.Property)
+			failure := &sim.Failure{Scenario: s, Outcome: outcome}
+			if err := c.again(a, p, failure, files[i], out, quiet); err != nil {
+				return nil, err
+			}
+		}
+		out.Regressions = append(out.Regressions, row)
+	}
+	if !quiet {
+		a.past(out, dir)
+	}
+	return out, nil
+}
+
+// again tells of a scenario that fails, and writes its page.
+func (c *checkCmd) again(a *app, p *sim.Project, f *sim.Failure, file string, out *report.Run,
+	quiet bool) error {
+	row := report.FailureOf(f, f.Outcome.Steps)
+	row.Scenario, row.Replay = file, c.replayLine(file)
+	out.Failures = append(out.Failures, row)
+	base := strings.TrimSuffix(filepath.Base(file), ".json")
+	page := filepath.Join(c.Out, "tiersim-"+base+".html")
+	if err := os.WriteFile(page, report.HTML(&row, c.subject(), p.Digest), 0o644); err != nil {
+		return err
+	}
+	if !quiet {
+		a.print("\n")
+		a.failure(&row)
+		a.printf("  report   %s\n\n", screen.Line(page))
+	}
+	return nil
+}
+
+// past says what became of the regressions.
+func (a *app) past(out *report.Run, dir string) {
+	for _, r := range out.Regressions {
+		if r.Unfit != "" {
+			a.printf("warning: %s: %s; it was replayed as far as it fits\n", screen.Line(r.Scenario),
+				screen.Line(r.Unfit))
+		}
+	}
+	n, failed := len(out.Regressions), len(out.Failures)
+	if failed == 0 {
+		a.printf("%s of %s: every promise is kept\n", regressionCount(n), screen.Line(dir))
+		return
+	}
+	a.printf("%d of %s of %s broke a promise: no seed was tried\n", failed, regressionCount(n),
+		screen.Line(dir))
+}
+
+func regressionCount(n int) string {
+	if n == 1 {
+		return "1 regression"
+	}
+	return fmt.Sprintf("%d regressions", n)
+}
