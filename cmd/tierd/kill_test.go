@@ -36,7 +36,14 @@ http: {listen: ""}
 
 // TestKill starts the real command on a log that grows all the time, kills it at a random moment of
 // its work, and starts it again. After each kill, and at the end, every byte ever written must be
-// local or in the store, with the right hash.
+// local or in the store, with the right hash: so no file went before its copy was there.
+//
+// A kill takes processes and not what the kernel has yet to write, so this says nothing of fsync.
+// That each write is durable before anything relies on it is shown where a crash drops what was not
+// synced: sim stops each sub-step of each effect so (TestEverySubStep, TestEveryRemoteSubStep), and
+// the tests of each writer do it by vfs.Mem (audit TestCrashAnywhere, filesystem TestCrash, logdir
+// TestDropCrashes, daemon TestDurableWrites, restore TestARestoreSurvivesEachFault, vfs
+// TestMkdirAllIsDurable). bbolt's own writes are bbolt's.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	seed := *killSeed
