@@ -179,6 +179,11 @@ func TestCommandsAskTheDaemon(t *testing.T) {
 	if status, body = l.request("POST", "/-/reload"); status != http.StatusOK {
 		t.Errorf("reload: %d %s", status, body)
 	}
+	code, out, err = l.tierd("reload")
+	if code != exitOK || !strings.HasPrefix(out, "generation 3 of "+l.path("tierd.yaml")+
+		" is in force; policies ") {
+		t.Errorf("reload: %d %s%s", code, out, err)
+	}
 	if status, _ = l.request("GET", "/-/reload"); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET /-/reload: %d", status)
 	}

@@ -75,9 +75,9 @@ func (f *fake) AcceptClock(context.Context) error {
 	return f.err
 }
 
-func (f *fake) Reload(_ context.Context, accept string) error {
+func (f *fake) Reload(_ context.Context, accept string) (*api.Generation, error) {
 	f.asked = append(f.asked, strings.TrimSpace("reload "+accept))
-	return f.err
+	return &fullStatus().Generation, f.err
 }
 
 func (f *fake) DropPlan(_ context.Context, table string) (*api.Removal, error) {
@@ -343,12 +343,13 @@ func TestClientAndHandler(t *testing.T) {
 	same(t, "health", &f.health)(c.Health(ctx))
 	same(t, "drop-plan", fullRemoval())(c.DropPlan(ctx, odd.Table))
 	same(t, "drop", fullRemoval())(c.Drop(ctx, odd.Table, "ef56-1"))
-	for _, err := range []error{c.Resume(ctx, odd.Table), c.AcceptClock(ctx), c.Reload(ctx, ""),
-		c.Reload(ctx, "ef56-1")} {
+	for _, err := range []error{c.Resume(ctx, odd.Table), c.AcceptClock(ctx)} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
+	same(t, "reload", &fullStatus().Generation)(c.Reload(ctx, ""))
+	same(t, "reload", &fullStatus().Generation)(c.Reload(ctx, "ef56-1"))
 	want := []string{"segments " + odd.String(), "explain " + odd.String() + "@150",
 		"policy-input " + odd.String() + "@150 delete_remote", "accept-loss " + odd.String() + "@200",
 		"drop-plan " + odd.Table, "drop " + odd.Table + " ef56-1", "resume " + odd.Table,
@@ -358,7 +359,7 @@ func TestClientAndHandler(t *testing.T) {
 	}
 
 	f.err = api.Errorf(api.CodeConfig, "tierd.yaml:1:1: wrong")
-	if err := c.Reload(ctx, ""); api.CodeOf(err) != api.CodeConfig || err.Error() != f.err.Error() {
+	if _, err := c.Reload(ctx, ""); api.CodeOf(err) != api.CodeConfig || err.Error() != f.err.Error() {
 		t.Errorf("reload: %v", err)
 	}
 	f.err = context.DeadlineExceeded
@@ -409,7 +410,7 @@ func TestPaths(t *testing.T) {
 		{"HEAD", "/-/healthy", 200, ""},
 		{"GET", "/-/ready", 503, `"ready": false`},
 		{"GET", "/-/reload", 405, "use POST"},
-		{"POST", "/-/reload", 200, "{}"},
+		{"POST", "/-/reload", 200, `"policy_digest": "ab12"`},
 		{"POST", "/api/v1/status", 405, "use GET"},
 		{"GET", "/api/v1/status?table=orders", 200, `"orders/0"`},
 		{"GET", "/api/v1/status?table=none", 404, "not known"},

@@ -107,13 +107,12 @@ func (c *Client) AcceptLoss(ctx context.Context, log tier.LogID, o tier.Offset,
 }
 
 // Reload implements Backend.
-func (c *Client) Reload(ctx context.Context, accept string) error {
+func (c *Client) Reload(ctx context.Context, accept string) (*Generation, error) {
 	q := url.Values{}
 	if accept != "" {
 		q.Set("accept", accept)
 	}
-	_, err := call[struct{}](ctx, c, http.MethodPost, "/-/reload", q)
-	return err
+	return call[Generation](ctx, c, http.MethodPost, "/-/reload", q)
 }
 
 func logPath(log tier.LogID, verb string) string {

@@ -59,10 +59,10 @@ type Operator interface {
 	AcceptLoss(ctx context.Context, log tier.LogID, offset tier.Offset) (*AcceptedLoss, error)
 	// AcceptClock takes the wall time for right after a step.
 	AcceptClock(ctx context.Context) error
-	// Reload loads configuration, policies and data as one generation. On an error, which is
-	// CodeConfig, the one that runs stays in force. Where it would let more remote data go than the
-	// limits allow without a question, accept must be the digest of just these.
-	Reload(ctx context.Context, accept string) error
+	// Reload loads configuration, policies and data as one generation, and returns it. On an error,
+	// which is CodeConfig, the one that runs stays in force. Where it would let more remote data go
+	// than the limits allow without a question, accept must be the digest of just these.
+	Reload(ctx context.Context, accept string) (*Generation, error)
 }
 
 // TableDropper lets the remote data of a table go that the configuration does not govern.
@@ -137,7 +137,8 @@ func (h *handler) health(good func(*Health) bool) http.HandlerFunc {
 }
 
 func (h *handler) reload(w http.ResponseWriter, r *http.Request) {
-	answer(w, struct{}{}, h.b.Reload(r.Context(), r.URL.Query().Get("accept")))
+	g, err := h.b.Reload(r.Context(), r.URL.Query().Get("accept"))
+	answer(w, g, err)
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request) {

@@ -33,16 +33,21 @@ func (d *Daemon) Health(context.Context) (*api.Health, error) {
 	return h, nil
 }
 
+// generation describes the one that is in force.
+func (d *Daemon) generation(g *generation) api.Generation {
+	return api.Generation{Number: g.number, Config: g.config.Path,
+		LoadedAt: api.Time(tier.TimeOf(g.loadedAt)), PolicyDigest: g.policies.Digest(),
+		Plugins: g.pluginsInForce(), Error: d.reload.Load()}
+}
+
 // Status implements api.Backend.
 func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	g := d.gen.Load()
 	s := &api.Status{
 		Version: d.opts.Version, LedgerID: d.ledger.ID(), Running: d.running,
 		Ready: d.ready.Load() && !d.stopping.Load(), Now: api.Time(d.now()),
-		Generation: api.Generation{Number: g.number, Config: g.config.Path,
-			LoadedAt: api.Time(tier.TimeOf(g.loadedAt)), PolicyDigest: g.policies.Digest(),
-			Plugins: g.pluginsInForce(), Error: d.reload.Load()},
-		Reasons: []api.Reason{}, Sources: d.sourceStatus(), Tables: []api.Table{}, Logs: []api.Log{},
+		Generation: d.generation(g),
+		Reasons:    []api.Reason{}, Sources: d.sourceStatus(), Tables: []api.Table{}, Logs: []api.Log{},
 	}
 	if d.running {
 		s.StartedAt = api.Time(tier.TimeOf(d.startedAt))
@@ -403,12 +408,15 @@ func (d *Daemon) Resume(ctx context.Context, table string) error {
 }
 
 // Reload implements api.Backend.
-func (d *Daemon) Reload(_ context.Context, accept string) error {
-	err := d.reloadGeneration(accept)
-	if err == nil || errors.As(err, new(*api.Error)) {
-		return err
+func (d *Daemon) Reload(_ context.Context, accept string) (*api.Generation, error) {
+	g, err := d.reloadGeneration(accept)
+	switch {
+	case err == nil:
+		return new(d.generation(g)), nil
+	case errors.As(err, new(*api.Error)):
+		return nil, err
 	}
-	return api.Errorf(api.CodeConfig, "%v", err)
+	return nil, api.Errorf(api.CodeConfig, "%v", err)
 }
 
 // tables are the names of all tables, ascending.

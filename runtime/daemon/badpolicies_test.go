@@ -89,7 +89,7 @@ func TestBadPoliciesAreNotLoaded(t *testing.T) {
 				"would silently be undefined; where that is meant, use object.get with a default"},
 	} {
 		s.put(c.file, c.content)
-		err := r.Reload(t.Context(), "")
+		err := r.reload("")
 		got := ""
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), s.dir+"/", "")

@@ -284,9 +284,9 @@ func (d *Daemon) die(err error) {
 	}
 }
 
-// reloadGeneration loads configuration, policies and data as one generation. On an error the one
-// that runs stays in force.
-func (d *Daemon) reloadGeneration(accept string) error {
+// reloadGeneration loads configuration, policies and data as one generation, and returns it. On an
+// error the one that runs stays in force.
+func (d *Daemon) reloadGeneration(accept string) (*generation, error) {
 	d.reloadMu.Lock()
 	defer d.reloadMu.Unlock()
 	old := d.gen.Load()
@@ -313,7 +313,7 @@ func (d *Daemon) reloadGeneration(accept string) error {
 		d.metrics.reloadOK.Set(0)
 		d.log.Error("reload refused; the running generation stays", "generation", old.number,
 			"err", err)
-		return err
+		return nil, err
 	}
 	d.reload.Store(nil)
 	g.facts.Adopt(old.facts)
@@ -328,7 +328,7 @@ func (d *Daemon) reloadGeneration(accept string) error {
 		d.log.Warn(w.Error())
 	}
 	d.log.Info("reloaded", "generation", g.number, "policy_digest", g.policies.Digest())
-	return nil
+	return g, nil
 }
 
 // refuses says why a generation must not follow the old one now: a table whose tiering is being

@@ -129,6 +129,12 @@ type running struct {
 	stop func() error
 }
 
+// reload loads the configuration anew.
+func (r *running) reload(accept string) error {
+	_, err := r.Reload(context.Background(), accept)
+	return err
+}
+
 // run starts the daemon and returns once it can be asked.
 func (s *site) run(opts Options) *running {
 	s.t.Helper()
@@ -291,7 +297,7 @@ func TestABadReloadKeepsTheRunningGeneration(t *testing.T) {
 		"another data_dir":        strings.Replace(siteConfig, "data_dir: data", "data_dir: other", 1),
 	} {
 		s.configure(text)
-		if err := r.Reload(t.Context(), ""); api.CodeOf(err) != api.CodeConfig {
+		if err := r.reload(""); api.CodeOf(err) != api.CodeConfig {
 			t.Errorf("%s: reload says %v", name, err)
 		}
 		st, err := r.Status(t.Context())
@@ -300,7 +306,7 @@ func TestABadReloadKeepsTheRunningGeneration(t *testing.T) {
 		}
 	}
 	s.configure(strings.Replace(siteConfig, "local-ttl: 1h", "local-ttl: 3h", 1))
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := r.Status(t.Context()); err != nil || st.Generation.Number != 2 ||
@@ -332,7 +338,7 @@ func TestTheDigestInForce(t *testing.T) {
 	before := digests()
 	s.configure(siteConfig + "policies: {paths: [hold.rego]}\n")
 	s.put("hold.rego", "package tierd.hold\n\ndeny contains \"x\" if true\n")
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Fatal(err)
 	}
 	st, err := r.Status(t.Context())
@@ -357,7 +363,7 @@ func TestAReloadChangesWhatIsDeletedAtOnce(t *testing.T) {
 		t.Fatal("a segment went before its time")
 	}
 	s.configure(siteConfig)
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Fatal(err)
 	}
 	s.until("both are deleted", func() bool { return s.local("orders/0") == 1 })

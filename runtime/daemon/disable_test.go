@@ -24,8 +24,8 @@ func TestDisablingWaitsForNoInterval(t *testing.T) {
 	})
 	s.configure(strings.Replace(config, "name: orders", "name: orders, "+
 		"remote.storage.enable: false, remote.log.disable.policy: delete", 1))
-	digest := digestIn(t, r.Reload(t.Context(), ""), "tierd reload")
-	if err := r.Reload(t.Context(), digest); err != nil {
+	digest := digestIn(t, r.reload(""), "tierd reload")
+	if err := r.reload(digest); err != nil {
 		t.Fatal(err)
 	}
 	s.until("all is gone", func() bool { return len(s.files()) == 0 })
@@ -49,7 +49,7 @@ func TestTheSwitchWaitsForTheTables(t *testing.T) {
 		return err == nil && h.Ready
 	})
 	s.configure(table("") + off)
-	if err := r.Reload(t.Context(), ""); err == nil ||
+	if err := r.reload(""); err == nil ||
 		!strings.Contains(err.Error(), `not DISABLED: 1 table, the first of them "orders"`) {
 		t.Fatalf("with a table that tiers: %v", err)
 	}
@@ -60,12 +60,12 @@ func TestTheSwitchWaitsForTheTables(t *testing.T) {
 		}
 	}
 	s.configure(table(", remote.storage.enable: false"))
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Fatal(err)
 	}
 	s.until("the table is DISABLED", disabled(r))
 	s.configure(table("") + off)
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Errorf("without one: %v", err)
 	}
 	if err := r.stop(); err != nil {

@@ -169,7 +169,7 @@ func TestAPluginHoldsAndKeeps(t *testing.T) {
 		t.Errorf("objects are there: %v", s.store.Keys())
 	}
 	s.configure(siteConfig + "plugins:\n" + s.imp("keep"))
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Fatal(err)
 	}
 	s.until("the segments are kept", has(tier.CodeKept))
@@ -198,7 +198,7 @@ func TestAPluginHoldsAndKeeps(t *testing.T) {
 		t.Errorf("%d segments are local, want all 3", n)
 	}
 	s.configure(siteConfig)
-	if err := r.Reload(t.Context(), ""); err != nil {
+	if err := r.reload(""); err != nil {
 		t.Fatal(err)
 	}
 	s.until("the segments are gone", func() bool { return s.local("orders/0") == 1 })
@@ -276,7 +276,7 @@ func TestABadPluginRefusesTheGeneration(t *testing.T) {
 		"both are named": {pin("junk", junk) + pin("empty", nil), "tierd.yaml:10:5: plugin empty: "},
 	} {
 		s.configure(siteConfig + "plugins:\n" + c.entry)
-		err := r.Reload(t.Context(), "")
+		err := r.reload("")
 		got := ""
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), s.dir+"/", "")

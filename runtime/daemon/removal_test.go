@@ -81,14 +81,14 @@ func TestTurningOffWithDeleteIsAccepted(t *testing.T) {
 			st.Logs[0].Remote.Segments+st.Logs[1].Remote.Segments == 7
 	})
 	s.configure(ordersConfig(off))
-	second := digestIn(t, r.Reload(t.Context(), ""), "tierd reload")
-	digestIn(t, r.Reload(t.Context(), first), "tierd reload")
-	digestIn(t, r.Reload(t.Context(), "0000-zz"), "tierd reload")
+	second := digestIn(t, r.reload(""), "tierd reload")
+	digestIn(t, r.reload(first), "tierd reload")
+	digestIn(t, r.reload("0000-zz"), "tierd reload")
 	plan, err := r.Plan(t.Context())
 	if err != nil || plan.Disablement == nil || plan.Disablement.Tables[0].Segments != 7 {
 		t.Fatalf("plan: %+v, %v", plan, err)
 	}
-	if err := r.Reload(t.Context(), second); err != nil {
+	if err := r.reload(second); err != nil {
 		t.Fatal(err)
 	}
 	s.until("the table has its state", func() bool {

@@ -256,7 +256,7 @@ func (d *Daemon) reloads(ctx context.Context, signals <-chan os.Signal) error {
 		case <-ctx.Done():
 			return nil
 		case <-signals:
-			_ = d.reloadGeneration("") // it says so itself
+			_, _ = d.reloadGeneration("") // it says so itself
 		}
 	}
 }
