@@ -128,6 +128,10 @@ func (v *visitor) visitPartitions(ctx context.Context, infos []vfs.Info) error {
 	return nil
 }
 
+// errLinkedDir is what is wrong with a link where logs may lie.
+var errLinkedDir = errors.New("a link to a directory: links are not followed, and nothing is " +
+	"copied through it; make the directory a source of its own, or move the link away")
+
 // visitTree visits dir and the directories below it.
 func (v *visitor) visitTree(ctx context.Context, dir string, stat tier.Stat, depth int) error {
 	if err := ctx.Err(); err != nil {
@@ -145,6 +149,9 @@ func (v *visitor) visitTree(ctx context.Context, dir string, stat tier.Stat, dep
 	if depth == dirDepthMax && len(f.subdirs) > 0 {
 		v.problem(dir, tier.CodeUnreadable, fmt.Errorf("more than %d directories deep", depth))
 		return nil
+	}
+	for _, name := range f.links {
+		v.problem(path.Join(dir, name), tier.CodeNotRegular, errLinkedDir)
 	}
 	for _, name := range f.subdirs {
 		sub := path.Join(dir, name)

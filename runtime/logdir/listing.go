@@ -61,6 +61,7 @@ type segmentFile struct {
 type listing struct {
 	segments []segmentFile // ascending by base
 	subdirs  []string      // names, without those that begin with a dot
+	links    []string      // names of links to directories, likewise
 	trashed  bool          // a trash is there
 	whole    bool          // nothing is there that hides a segment
 	problems []tier.Problem
@@ -302,6 +303,17 @@ func subdirs(infos []vfs.Info) []string {
 	var names []string
 	for _, i := range infos {
 		if i.Mode.IsDir() && i.Name[0] != '.' && i.Name != "lost+found" {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// linked names the links to directories in a listing, into which no scan goes.
+func linked(infos []vfs.Info) []string {
+	var names []string
+	for _, i := range infos {
+		if i.ToDir && i.Name[0] != '.' {
 			names = append(names, i.Name)
 		}
 	}

@@ -162,7 +162,7 @@ func isCompanionFile(i vfs.Info) bool { return i.Regular() && speakable(i.Name) 
 
 // group implements layout.
 func (p *plain) group(infos []vfs.Info) listing {
-	l := listing{whole: true, subdirs: subdirs(infos)}
+	l := listing{whole: true, subdirs: subdirs(infos), links: linked(infos)}
 	stems := map[string]int{} // index in l.segments
 	var others []vfs.Info
 	for _, i := range infos {

@@ -245,14 +245,20 @@ func TestPlainOddNames(t *testing.T) {
 	if err := w.symlink("1.log", "good/3.log"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.symlink("good", "link"); err != nil {
-		t.Fatal(err)
+	for name, target := range map[string]string{"link": "good", ".link": "good",
+		"good/link": "../good", "current": "good/1.log", "dangling": "absent"} {
+		if err := w.symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	deep := strings.Repeat("d/", 33)
 	w.put(deep+"1.log", nil)
 	s := w.open(tier.LayoutPlain, pattern(`(?P<base>\d+)(\.log|\n)`))
 	res := scan(t, s, now)
-	if ids(res.Logs) != "wal/good" || len(res.Problems) != 2 {
+	wrong := " " + codes(res.Problems)
+	if ids(res.Logs) != "wal/good" || len(res.Problems) != 4 ||
+		!strings.Contains(wrong, " link:not-regular ") ||
+		!strings.Contains(wrong, " good/link:not-regular ") {
 		t.Errorf("logs %s, problems %+v", ids(res.Logs), res.Problems)
 	}
 	const want = "good/2.log:not-regular good/3.log:not-regular"

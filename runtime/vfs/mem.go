@@ -150,10 +150,20 @@ func (d *Mem) Stat(name string) (info Info, err error) {
 		n, err := d.lookup(name)
 		if err == nil {
 			info = n.info(path.Base(name))
+			info.ToDir = d.toDir(path.Dir(name), n)
 		}
 		return err
 	})
 	return info, err
+}
+
+// toDir reports whether n, in the directory dir, is a link that leads to a directory below d.
+func (d *Mem) toDir(dir string, n *node) bool {
+	if n.mode.Type() != fs.ModeSymlink {
+		return false
+	}
+	to, err := d.lookup(path.Join(dir, n.target))
+	return err == nil && to.mode.IsDir()
 }
 
 // List implements Dir.
@@ -164,8 +174,10 @@ func (d *Mem) List(name string) (infos []Info, err error) {
 			return err
 		}
 		infos = make([]Info, 0, len(n.children))
-		for name, child := range n.children {
-			infos = append(infos, child.info(name))
+		for base, child := range n.children {
+			info := child.info(base)
+			info.ToDir = d.toDir(name, child)
+			infos = append(infos, info)
 		}
 		slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 		return nil

@@ -343,7 +343,12 @@ func statat(dir int, base string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return infoOf(base, &st), nil
+	info := infoOf(base, &st)
+	if info.Mode.Type() == fs.ModeSymlink {
+		err := retry(func() error { return unix.Fstatat(dir, base, &st, 0) })
+		info.ToDir = err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+	}
+	return info, nil
 }
 
 func infoOf(base string, st *unix.Stat_t) Info {

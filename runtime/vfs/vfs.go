@@ -82,6 +82,8 @@ type File interface {
 type Info struct {
 	Name string      // base name
 	Mode fs.FileMode // type and permission bits
+	// ToDir is true of a link that leads to a directory. That is all that is told of it.
+	ToDir bool
 	tier.Stat
 }
 

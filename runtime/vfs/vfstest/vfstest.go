@@ -454,6 +454,15 @@ func testLinks(t *testing.T, d vfs.Dir, symlink func(target, name string) error)
 	ok(t, err)
 	equal(t, info.Mode.Type(), fs.ModeSymlink)
 	equal(t, info.Regular(), false)
+	infos, err := d.List(".")
+	ok(t, err)
+	for _, i := range infos {
+		info, err := d.Stat(i.Name)
+		ok(t, err)
+		if want := i.Name == "way"; i.Name != "out" && (i.ToDir != want || info.ToDir != want) {
+			t.Errorf("%s leads to a directory: %v, and %v to List", i.Name, info.ToDir, i.ToDir)
+		}
+	}
 
 	// What moves or goes is the link itself.
 	ok(t, d.Rename("file", "moved"))
