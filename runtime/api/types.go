@@ -216,7 +216,7 @@ type SegmentState string
 
 // The states of a segment.
 const (
-	SegmentActive      SegmentState = "active"      // it can still grow
+	SegmentActive      SegmentState = "active"      // it can still grow, or be cut off
 	SegmentClosed      SegmentState = "closed"      // not copied yet
 	SegmentCopying     SegmentState = "copying"     // being copied
 	SegmentCopied      SegmentState = "copied"      // in the store

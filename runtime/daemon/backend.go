@@ -317,10 +317,14 @@ func (d *Daemon) explainRemote(ctx context.Context, id tier.LogID, view engine.L
 // holder finds the segment that holds the offset; a local one goes first, and a hole last.
 func holder(list []engine.SegmentView, o, localEnd tier.Offset) *engine.SegmentView {
 	var found *engine.SegmentView
+	last := len(list) - 1
+	for last >= 0 && !list[last].Local {
+		last--
+	}
 	for i := range list {
 		v := &list[i]
 		r := v.Range
-		if v.State == "active" {
+		if i == last && v.State == "active" {
 			r.Next = max(r.Next, localEnd)
 			if r.Empty() { // a plain file that nothing follows: nobody knows where it ends
 				r.Next = o + 1

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -180,5 +181,47 @@ func TestADropEndsThoughAnAttemptIsUnknown(t *testing.T) {
 				t.Fatalf("got %+v, want the disablement over", c)
 			}
 		})
+	}
+}
+
+// TestWhatIsNotClosedIsSaidOnce: a segment above the recovery point is active, wherever it stands,
+// and the log says once what it waits for, also where it is the oldest one.
+func TestWhatIsNotClosedIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		oldest int // of those that are not closed, before the last
+		states string
+	}{
+		{0, "active active active"},
+		{1, "copied active active"},
+	} {
+		r := start(t, settings())
+		list := []tier.LocalSegment{seg(0), seg(10), tail(20)}
+		for i := c.oldest; i < 2; i++ {
+			list[i].Waits = tier.WaitsForRecoveryPoint
+		}
+		r.seen(list...)
+		r.opened(0)
+		if c.oldest > 0 {
+			r.copied(0, 10)
+		}
+		segments, _ := r.e.Segments(orders)
+		var states []string
+		for _, s := range segments {
+			states = append(states, s.State)
+		}
+		if got := strings.Join(states, " "); got != c.states {
+			t.Errorf("the states are %q, want %q", got, c.states)
+		}
+		v, _ := r.e.Log(orders)
+		said := 0
+		for _, why := range v.Waiting {
+			if why.Code == tier.CodeRecoveryPoint {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("the recovery point is said %d times: %+v", said, v.Waiting)
+		}
 	}
 }

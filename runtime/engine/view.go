@@ -232,21 +232,27 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 	if r := e.passedBy(l); !r.Empty() {
 		out = append(out, e.passedByReason(r))
 	}
+	stays := e.whyLocal(l, 0)
 	for i := range l.local {
-		if s := &l.local[i]; !s.Closed() {
-			if i < len(l.local)-1 { // an active last segment is the normal case
-				out = append(out, tier.Reason{Code: s.Waits.Code(),
-					Text: fmt.Sprintf("segment %s is not closed: %s", s.Range, waitText[s.Waits])})
-			}
-			break
+		s := &l.local[i]
+		if s.Closed() {
+			continue
 		}
+		r := tier.Reason{Code: s.Waits.Code(),
+			Text: fmt.Sprintf("segment %s is not closed: %s", s.Range, waitText[s.Waits])}
+		said := i == 0 && slices.ContainsFunc(stays,
+			func(x tier.Reason) bool { return x.Code == r.Code })
+		if i < len(l.local)-1 && !said { // an active last segment is the normal case
+			out = append(out, r)
+		}
+		break
 	}
 	if next := l.nextCopy(); next > 0 { // why the first one stays is said below
 		if r := e.heldReason(l, next); r != nil {
 			out = append(out, *r)
 		}
 	}
-	for _, r := range append(e.whyLocal(l, 0), e.whyRemote(l)...) {
+	for _, r := range append(stays, e.whyRemote(l)...) {
 		if !slices.Contains(out, r) { // a pause is said once, though it stops both
 			out = append(out, r)
 		}
@@ -461,6 +467,8 @@ func (l *logIndex) stateWord(i int) string {
 		return "copied"
 	case st == expired:
 		return "expired"
+	case !s.Closed(): // above the high watermark or the recovery point
+		return "active"
 	default:
 		return "closed"
 	}
