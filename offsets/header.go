@@ -23,7 +23,7 @@ func (h *header) takePosition() tier.Position {
 // prefix. What expires later was copied before, so it is covered too. The work does not depend on
 // how many copies there are, but on how many gaps lie between them above the copied offset.
 func (h *header) cover(r tier.Range) {
-	if r.Next <= h.state.Copied {
+	if r.Empty() || r.Next <= h.state.Copied {
 		return
 	}
 	h.ahead = h.ahead.Add(r)

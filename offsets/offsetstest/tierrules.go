@@ -142,6 +142,19 @@ var tierRules = []rule{
 	{"a log in another source is the same only if it says so", ruleMoved},
 	{"that nothing is local by tierd's hand is known until the next copy", ruleEmptied},
 	{"what lies wholly beyond a divergence may be removed", ruleClippedRemoved},
+	{"a copy wholly beyond an earlier divergence counts for nothing, above a gap too", func(b *box) {
+		b.append(opened(orders0, 0))
+		b.copies(orders0, 1, span(0, 10))
+		over := attempt(2, span(40, 50))
+		over.Position = b.append(started(orders0, over))
+		b.copies(orders0, 3, span(20, 30))
+		b.append(diverged(orders0, 20))
+		b.append(finished(orders0, over))
+		b.copied(orders0, 10)
+		b.copies(orders0, 4, span(10, 25))
+		b.copied(orders0, 25)
+		b.reopens()
+	}},
 	{"a copy that began before a divergence counts only below it", func(b *box) {
 		b.append(opened(orders0, 0))
 		b.copies(orders0, 1, span(0, 20))
