@@ -18,7 +18,12 @@ type pending struct {
 	record   tier.Record
 	position tier.Position
 	err      error
-	done     chan struct{} // closed once position and err are final
+}
+
+// batch is the records of one group. They are told together.
+type batch struct {
+	records []*pending
+	done    chan struct{} // closed once position and err of each are final
 }
 
 // Append makes r durable before it returns, together with whatever else is appended at the same
@@ -34,26 +39,24 @@ func (l *Ledger) Append(ctx context.Context, r tier.Record) (tier.Position, erro
 	if err := ctx.Err(); err != nil {
 		return 0, withdrawn(ctx)
 	}
-	p := &pending{record: r, done: make(chan struct{})}
-	l.queueMu.Lock()
-	l.queue = append(l.queue, p)
-	l.queueMu.Unlock()
+	p := &pending{record: r}
+	b := l.enqueue(p)
 	select {
 	case l.leading <- struct{}{}:
 		// What comes first takes all; the record may also have gone with the group before.
-		for !p.settled() {
+		for !b.settled() {
 			// Those who were just told how the last group ended come with their next records, if they
 			// are let: then these go together, and not one now and the others with the next group.
 			runtime.Gosched()
-			l.commitGroup(l.takeGroup())
+			l.commitBatch(l.takeBatch())
 		}
 		<-l.leading
-	case <-p.done:
+	case <-b.done:
 	case <-ctx.Done():
-		if l.withdraw(p) {
+		if l.withdraw(b, p) {
 			return 0, withdrawn(ctx)
 		}
-		<-p.done
+		<-b.done
 	}
 	return p.position, p.err
 }
@@ -63,41 +66,54 @@ func withdrawn(ctx context.Context) error {
 		context.Cause(ctx))
 }
 
-func (p *pending) settled() bool {
+func (b *batch) settled() bool {
 	select {
-	case <-p.done:
+	case <-b.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// withdraw takes p out of the queue; false if a group has it already.
-func (l *Ledger) withdraw(p *pending) bool {
+// enqueue puts p into the newest batch that no one has taken, or into a new one where that is full.
+func (l *Ledger) enqueue(p *pending) *batch {
 	l.queueMu.Lock()
 	defer l.queueMu.Unlock()
-	i := slices.Index(l.queue, p)
-	if i < 0 {
+	last := len(l.queue) - 1
+	if last < 0 || len(l.queue[last].records) == groupMax {
+		l.queue = append(l.queue, &batch{done: make(chan struct{})})
+		last++
+	}
+	b := l.queue[last]
+	b.records = append(b.records, p)
+	return b
+}
+
+// withdraw takes p out of its batch; false if that was taken already.
+func (l *Ledger) withdraw(b *batch, p *pending) bool {
+	l.queueMu.Lock()
+	defer l.queueMu.Unlock()
+	if !slices.Contains(l.queue, b) {
 		return false
 	}
-	l.queue = slices.Delete(l.queue, i, i+1)
+	i := slices.Index(b.records, p)
+	b.records = slices.Delete(b.records, i, i+1)
 	return true
 }
 
-// takeGroup takes the oldest records out of the queue.
-func (l *Ledger) takeGroup() []*pending {
+// takeBatch takes the oldest batch out of the queue. There is one: that of the caller, at least.
+func (l *Ledger) takeBatch() *batch {
 	l.queueMu.Lock()
 	defer l.queueMu.Unlock()
-	n := min(len(l.queue), groupMax)
-	taken := slices.Clone(l.queue[:n])
-	l.queue = slices.Delete(l.queue, 0, n)
-	return taken
+	b := l.queue[0]
+	l.queue = slices.Delete(l.queue, 0, 1)
+	return b
 }
 
-// commitGroup commits the records in one transaction and tells each caller its outcome. The caller
-// holds the lead.
-func (l *Ledger) commitGroup(records []*pending) {
-	g, err := l.commit(records)
+// commitBatch commits the records in one transaction and tells the callers their outcomes. The
+// caller holds the lead.
+func (l *Ledger) commitBatch(b *batch) {
+	g, err := l.commit(b.records)
 	if err == nil {
 		l.mu.Lock()
 		l.index.take(g)
@@ -105,7 +121,7 @@ func (l *Ledger) commitGroup(records []*pending) {
 	} else {
 		err = l.fail(err)
 	}
-	for _, p := range records {
+	for _, p := range b.records {
 		switch {
 		case err != nil:
 			// Nothing is certain now, not even why a record was refused.
@@ -113,8 +129,8 @@ func (l *Ledger) commitGroup(records []*pending) {
 		case p.err != nil && !errors.Is(p.err, tier.ErrRefused):
 			p.err = l.fail(p.err)
 		}
-		close(p.done)
 	}
+	close(b.done)
 }
 
 // commit writes what the records change. An error that concerns one record is put down there.

@@ -29,11 +29,25 @@ func benchID(n int) (id tier.AttemptID) {
 
 // benchAttempt is an attempt to copy a Kafka segment.
 func benchAttempt(n int, r tier.Range) tier.Attempt {
-	a := tier.Attempt{ID: benchID(n), Epoch: 1, Range: r, StartedAt: 1_700_000_000_000_000_000}
-	for _, suffix := range []string{"log", "index", "timeindex"} {
-		a.Names = append(a.Names, fmt.Sprintf("%020d.%s", r.Base, suffix))
+	return tier.Attempt{ID: benchID(n), Epoch: 1, Range: r, StartedAt: 1_700_000_000_000_000_000,
+		Names: benchNames(r.Base)}
+}
+
+// namesOf has what benchNames gave.
+var namesOf sync.Map
+
+// benchNames are the names of a segment's files. They are made once: to make them costs as much as
+// all else that a caller does.
+func benchNames(base tier.Offset) []string {
+	if names, ok := namesOf.Load(base); ok {
+		return names.([]string)
 	}
-	return a
+	var names []string
+	for _, suffix := range []string{"log", "index", "timeindex"} {
+		names = append(names, fmt.Sprintf("%020d.%s", base, suffix))
+	}
+	namesOf.Store(base, names)
+	return names
 }
 
 // benchCopy is the finished copy of a Kafka segment.
@@ -42,6 +56,7 @@ func benchCopy(n int, r tier.Range) tier.Copy {
 	c := tier.Copy{Attempt: a.ID, Epoch: 1, ModTime: a.StartedAt, Verified: tier.VerifySample,
 		FinishedAt: a.StartedAt + 1e9, Content: tier.Content{Range: r, MaxTime: a.StartedAt,
 			Batches: 5000, LastNext: r.Next,
+			Files:   make([]tier.SourceFile, 0, len(a.Names)),
 			Lineage: []tier.EpochStart{{Epoch: 12, Start: r.Base}}}}
 	for i, name := range a.Names {
 		size := int64(1<<30) >> (10 * i)
@@ -66,16 +81,18 @@ func BenchmarkAppend(b *testing.B) {
 			l, m := openAt(b, filepath.Join(b.TempDir(), "ledger.db"))
 			count := &commits{Medium: m}
 			l.medium = count
-			opened := make([]tier.Record, max(callers, 1000))
-			for i := range opened {
-				opened[i] = tier.LogOpened{Log: benchLog(i), Epoch: 1}
+			logs := make([]tier.LogID, max(callers, 1000))
+			opened := make([]tier.Record, len(logs))
+			for i := range logs {
+				logs[i] = benchLog(i)
+				opened[i] = tier.LogOpened{Log: logs[i], Epoch: 1}
 			}
 			commitTogether(b, l, opened)
 			before := count.n.Load()
 			b.ResetTimer()
 			var wg sync.WaitGroup
 			for i := range callers {
-				wg.Go(func() { copySegments(b, l, len(opened), i, callers) })
+				wg.Go(func() { copySegments(b, l, logs, i, callers) })
 			}
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -87,9 +104,10 @@ func BenchmarkAppend(b *testing.B) {
 // copySegments is one of several callers that append b.N records together. It copies its share of
 // the logs from their beginning, a segment of each in turn: every second record advances the copied
 // offset of one.
-func copySegments(b *testing.B, l *Ledger, logs, caller, callers int) {
+func copySegments(b *testing.B, l *Ledger, logs []tier.LogID, caller, callers int) {
 	for n := caller; 2*n < b.N; n += callers {
-		id, r := benchLog(n%logs), span(tier.Offset(n/logs), tier.Offset(n/logs+1))
+		base := tier.Offset(n / len(logs))
+		id, r := logs[n%len(logs)], span(base, base+1)
 		c := benchCopy(n, r)
 		var err error
 		c.Position, err = l.Append(context.Background(),
@@ -223,12 +241,12 @@ func heap() uint64 {
 // commitTogether makes the records durable in one commit.
 func commitTogether(b *testing.B, l *Ledger, records []tier.Record) {
 	b.Helper()
-	group := make([]*pending, len(records))
-	for i, r := range records {
-		group[i] = &pending{record: r, done: make(chan struct{})}
+	group := &batch{done: make(chan struct{})}
+	for _, r := range records {
+		group.records = append(group.records, &pending{record: r})
 	}
-	l.commitGroup(group)
-	for _, p := range group {
+	l.commitBatch(group)
+	for _, p := range group.records {
 		if p.err != nil {
 			b.Fatal(p.err)
 		}

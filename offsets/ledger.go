@@ -21,7 +21,7 @@ type Ledger struct {
 	leading chan struct{}
 
 	queueMu sync.Mutex
-	queue   []*pending // not yet taken by a group, oldest first
+	queue   []*batch // not yet taken, oldest first; all but the last are full
 
 	mu     sync.RWMutex // guards what follows against the leader's changes
 	index  index

@@ -18,7 +18,7 @@ func TestTallyOfOneGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var group []*pending
+	group := &batch{done: make(chan struct{})}
 	for _, r := range []tier.Record{
 		tier.LogOpened{Log: log, Epoch: 1},
 		tier.CopyStarted{Log: log, Attempt: attempt},
@@ -26,10 +26,10 @@ func TestTallyOfOneGroup(t *testing.T) {
 		tier.TombstoneCleared{Log: log, Position: 0},
 		tier.CopyStarted{Log: log, Attempt: attempt}, // its id is free again
 	} {
-		group = append(group, &pending{record: r, done: make(chan struct{})})
+		group.records = append(group.records, &pending{record: r})
 	}
-	l.commitGroup(group)
-	for _, p := range group {
+	l.commitBatch(group)
+	for _, p := range group.records {
 		if p.err != nil {
 			t.Errorf("%T: %v", p.record, p.err)
 		}
