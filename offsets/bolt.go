@@ -1,7 +1,7 @@
 package offsets
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,6 +43,9 @@ type BoltOptions struct {
 	ReadOnly bool
 	// LockWait is how long to wait for another process to let go of the file.
 	LockWait time.Duration
+	// JournalBytesMax is how many bytes the journal has before its changes are put where they belong;
+	// 0 is 2 MiB.
+	JournalBytesMax int
 }
 
 // Bolt is a medium in a bbolt file. bbolt takes its file for sound and panics, faults or runs in
@@ -51,6 +55,10 @@ type Bolt struct {
 	path string
 	file *os.File // of db; db closes it
 	db   *bbolt.DB
+
+	journalMax int
+	updating   sync.Mutex             // held from when recent is read until it is replaced
+	recent     atomic.Pointer[recent] // of the last commit
 
 	mu     sync.Mutex
 	closed bool
@@ -63,7 +71,7 @@ var _ Medium = (*Bolt)(nil)
 // processes until Close: one that holds it already is ErrInUse. A file whose pages are not sound is
 // tier.ErrDamaged.
 func OpenBolt(path string, o BoltOptions) (*Bolt, error) {
-	b := &Bolt{path: path}
+	b := &Bolt{path: path, journalMax: cmp.Or(o.JournalBytesMax, journalBytesMax)}
 	err := b.open(o)
 	if err == nil {
 		return b, nil
@@ -75,6 +83,8 @@ func OpenBolt(path string, o BoltOptions) (*Bolt, error) {
 		err = fmt.Errorf("%w: %w", tier.ErrVanished, err)
 	case errors.Is(err, tier.ErrDamaged):
 		err = fmt.Errorf("%w; %s", err, advice)
+	case errors.Is(err, tier.ErrNewer):
+		err = fmt.Errorf("%w; %s", err, newerAdvice)
 	}
 	return nil, errors.Join(fmt.Errorf("ledger %s: %w", path, err), b.Close())
 }
@@ -102,8 +112,11 @@ func (b *Bolt) open(o BoltOptions) error {
 		return err
 	}
 	virgin, err := b.virgin()
-	if err != nil || !virgin {
+	if err != nil {
 		return err
+	}
+	if !virgin {
+		return b.restore()
 	}
 	if o.ReadOnly {
 		return fmt.Errorf("%w: nothing was ever written to it", tier.ErrVanished)
@@ -112,12 +125,29 @@ func (b *Bolt) open(o BoltOptions) error {
 	if err := syncDir(filepath.Dir(b.path)); err != nil {
 		return err
 	}
-	return b.update(func(tx *bbolt.Tx) error {
+	err = b.update(func(tx *bbolt.Tx) error {
 		bucket, err := tx.CreateBucket(bucketName)
 		if err != nil {
 			return err
 		}
 		return birth(&boltTx{b, bucket}, o.NewID)
+	})
+	if err != nil {
+		return err
+	}
+	return b.restore()
+}
+
+// restore reads the journal.
+func (b *Bolt) restore() error {
+	return b.transact(false, func(tx *bbolt.Tx) error {
+		tree, err := b.tree(tx)
+		if err != nil {
+			return err
+		}
+		r, err := readJournal(tree)
+		b.recent.Store(r)
+		return err
 	})
 }
 
@@ -156,40 +186,68 @@ func (b *Bolt) virgin() (bool, error) {
 	return id < 2, err
 }
 
-// View implements Medium.
-func (b *Bolt) View(fn func(Reader) error) error {
-	return b.transact(false, func(tx *bbolt.Tx) error {
-		bucket, err := b.bucket(tx)
+// View implements Medium. No commit ended from when recent was read until the transaction began: it
+// is that of this commit, or already that of the next.
+func (b *Bolt) View(fn func(Reader) error) (err error) {
+	for again := true; again; {
+		recent := b.recent.Load()
+		err = b.transact(false, func(tx *bbolt.Tx) error {
+			if again = b.recent.Load() != recent; again {
+				return nil
+			}
+			tree, err := b.tree(tx)
+			if err != nil {
+				return err
+			}
+			return fn(&recentReader{recent, tree})
+		})
 		if err != nil {
 			return err
 		}
-		return fn(&boltTx{b, bucket})
-	})
+	}
+	return nil
 }
 
 // Update implements Medium.
 func (b *Bolt) Update(fn func(Tx) error) error {
-	return b.update(func(tx *bbolt.Tx) error {
-		bucket, err := b.bucket(tx)
+	b.updating.Lock()
+	defer b.updating.Unlock()
+	after := b.recent.Load().clone()
+	err := b.update(func(tx *bbolt.Tx) error {
+		tree, err := b.tree(tx)
 		if err != nil {
 			return err
 		}
-		bucket.FillPercent = fillPercent
-		return fn(&boltTx{b, bucket})
+		tree.bucket.FillPercent = fillPercent
+		if after.bytes >= b.journalMax {
+			if after, err = after.fold(tree); err != nil {
+				return err
+			}
+		}
+		t := &recentTx{recentReader: recentReader{after, tree}}
+		if err := fn(t); err != nil {
+			return err
+		}
+		return t.finish()
 	})
+	if err == nil {
+		b.recent.Store(after)
+	}
+	return err
 }
 
 func (b *Bolt) update(fn func(*bbolt.Tx) error) error { return b.transact(true, fn) }
 
-func (b *Bolt) bucket(tx *bbolt.Tx) (bucket *bbolt.Bucket, err error) {
-	err = b.call(func() error {
+func (b *Bolt) tree(tx *bbolt.Tx) (*boltTx, error) {
+	var bucket *bbolt.Bucket
+	err := b.call(func() error {
 		bucket = tx.Bucket(bucketName)
 		return nil
 	})
 	if err == nil && bucket == nil {
 		err = fmt.Errorf("%w: the bucket %s is missing", tier.ErrDamaged, bucketName)
 	}
-	return bucket, err
+	return &boltTx{b, bucket}, err
 }
 
 // transact runs fn in a transaction, and commits it if it may write.
@@ -271,13 +329,13 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// boltTx reads and changes the bucket in a transaction.
+// boltTx reads and changes the tree of keys in the file, in a transaction.
 type boltTx struct {
 	b      *Bolt
 	bucket *bbolt.Bucket
 }
 
-// Get implements Reader.
+// Get returns the value of key; nil if there is none.
 func (t *boltTx) Get(key []byte) (value []byte, err error) {
 	err = t.b.call(func() error {
 		value = t.bucket.Get(key)
@@ -286,38 +344,36 @@ func (t *boltTx) Get(key []byte) (value []byte, err error) {
 	return value, err
 }
 
-// Scan implements Reader.
-func (t *boltTx) Scan(from, to []byte, fn func(key, value []byte) error) error {
-	var cursor *bbolt.Cursor
-	var key, value []byte
-	step := func() error {
-		if cursor == nil {
-			cursor = t.bucket.Cursor()
-			key, value = cursor.Seek(from)
-		} else {
-			key, value = cursor.Next()
-		}
-		return nil
-	}
-	for {
-		if err := t.b.call(step); err != nil {
-			return err
-		}
-		if key == nil || to != nil && bytes.Compare(key, to) >= 0 {
-			return nil
-		}
-		if err := fn(key, value); err != nil {
-			return err
-		}
-	}
+// boltCursor stands on a key; on none, nil, behind the last.
+type boltCursor struct {
+	b          *Bolt
+	cursor     *bbolt.Cursor
+	key, value []byte
 }
 
-// Put implements Tx.
+// seek returns a cursor on the first key at or above from.
+func (t *boltTx) seek(from []byte) (*boltCursor, error) {
+	c := &boltCursor{b: t.b}
+	return c, t.b.call(func() error {
+		c.cursor = t.bucket.Cursor()
+		c.key, c.value = c.cursor.Seek(from)
+		return nil
+	})
+}
+
+func (c *boltCursor) next() error {
+	return c.b.call(func() error {
+		c.key, c.value = c.cursor.Next()
+		return nil
+	})
+}
+
+// Put sets the value of key.
 func (t *boltTx) Put(key, value []byte) error {
 	return t.b.call(func() error { return t.bucket.Put(key, value) })
 }
 
-// Delete implements Tx.
+// Delete removes key, if it is there.
 func (t *boltTx) Delete(key []byte) error {
 	return t.b.call(func() error { return t.bucket.Delete(key) })
 }

@@ -18,14 +18,22 @@ import (
 
 func newID() [16]byte { return [16]byte{0xB0, 0x17} }
 
+// TestBolt runs the suite with a journal that is never full, with one that is full after a few
+// records, and with one that is full at once.
 func TestBolt(t *testing.T) {
 	t.Parallel()
-	offsetstest.Run(t, func(t *testing.T) offsetstest.Disk {
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		return func() (offsets.Medium, error) {
-			return offsets.OpenBolt(path, offsets.BoltOptions{NewID: newID})
-		}
-	})
+	for _, journal := range []int{0, 1000, 1} {
+		t.Run(fmt.Sprintf("journal=%d", journal), func(t *testing.T) {
+			t.Parallel()
+			offsetstest.Run(t, func(t *testing.T) offsetstest.Disk {
+				path := filepath.Join(t.TempDir(), "ledger.db")
+				return func() (offsets.Medium, error) {
+					return offsets.OpenBolt(path, offsets.BoltOptions{NewID: newID,
+						JournalBytesMax: journal})
+				}
+			})
+		})
+	}
 }
 
 var (

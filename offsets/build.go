@@ -89,7 +89,7 @@ func (b *Builder) Log(s tier.LogState, facts []tier.Fact) (derived tier.LogState
 				return refuse("%s: the value has %d bytes, more than %d", keyName(e.key), len(e.body),
 					valueBytesMax)
 			}
-			if err := g.w.put(e.key, enclose(e.key, e.body)); err != nil {
+			if err := g.w.put(e.key, enclose(e.key, e.body), e.isNew); err != nil {
 				return err
 			}
 		}
@@ -117,8 +117,8 @@ func (h *header) build(f *tier.Fact) ([]entry, error) {
 			h.cover(h.clip(f.Position, f.Add.Content.Range))
 		}
 		c := storedCopy{Copy: *f.Add, copied: f.Copied}
-		return []entry{{at(kindCopy), c.encode()},
-			{attemptIDKey(f.Add.Attempt), place{h.number, f.Position}.encode()}}, nil
+		return []entry{{key: at(kindCopy), body: c.encode()},
+			{key: attemptIDKey(f.Add.Attempt), body: place{h.number, f.Position}.encode()}}, nil
 	case f.Hole != nil:
 		hole := storedHole{Hole: *f.Hole, epoch: f.Epoch, copied: f.Copied}
 		if f.Epoch >= s.Fresh {
@@ -128,7 +128,7 @@ func (h *header) build(f *tier.Fact) ([]entry, error) {
 					At: f.Hole.At})
 			}
 		}
-		return []entry{{at(kindHole), hole.encode()}}, nil
+		return []entry{{key: at(kindHole), body: hole.encode()}}, nil
 	}
 	m := storedMark{epoch: f.Epoch, copied: f.Copied, at: f.At}
 	switch {
@@ -141,7 +141,7 @@ func (h *header) build(f *tier.Fact) ([]entry, error) {
 	default:
 		return nil, refuse("log %s: the fact at position %d says nothing", s.Log, f.Position)
 	}
-	return []entry{{at(kindMark), m.encode()}}, nil
+	return []entry{{key: at(kindMark), body: m.encode()}}, nil
 }
 
 // Clock sets the highest time known.

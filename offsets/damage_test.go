@@ -193,12 +193,13 @@ type image struct {
 	told  [2]offsetstest.Snapshot
 }
 
-// images makes a ledger of several levels of pages, and shows it now and then.
-func images(t testing.TB) []image {
+// images makes a ledger of several levels of pages, and shows it now and then. Its journal has a
+// size of which little, or much, is in its place.
+func images(t testing.TB, journal int) []image {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	reopen := func() *offsets.Ledger {
-		m, err := offsets.OpenBolt(path, offsets.BoltOptions{NewID: newID})
+		m, err := offsets.OpenBolt(path, offsets.BoltOptions{NewID: newID, JournalBytesMax: journal})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +305,16 @@ func soundOrDamaged(t testing.TB, what, path string, b []byte, last image) bool 
 // commit, and its end.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
-	all := images(t)
+	for _, journal := range []int{10_000, 0} {
+		t.Run(fmt.Sprintf("journal=%d", journal), func(t *testing.T) {
+			t.Parallel()
+			damageFile(t, images(t, journal))
+		})
+	}
+}
+
+func damageFile(t *testing.T, all []image) {
+	t.Helper()
 	last := all[len(all)-1]
 	sound := last.bytes
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -348,7 +358,7 @@ func TestDamagedFile(t *testing.T) {
 
 // FuzzDamagedFile sets three places of a file to other values.
 func FuzzDamagedFile(f *testing.F) {
-	all := images(f)
+	all := images(f, 10_000)
 	last := all[len(all)-1]
 	f.Add(uint32(16), byte(1), uint32(4096), byte(2), uint32(9000), byte(3))
 	f.Fuzz(func(t *testing.T, at1 uint32, b1 byte, at2 uint32, b2 byte, at3 uint32, b3 byte) {

@@ -30,7 +30,8 @@
 //	      06 | table name                         state of a table
 //	      07 | attempt id, 16 bytes               where the attempt is
 //	      08 | log number u64 | position u64      mark, where a start, clip or epoch is
-//	      09 and up                               free
+//	      09 | number u64                         part of the journal; in a bbolt file alone
+//	      10 and up                               free
 //
 // Logs are numbered as they are opened, from 1; a number is never given twice. At a position of a
 // log there is at most one of copy, attempt, tombstone, hole and mark. Holes and marks stay for
@@ -41,6 +42,7 @@
 // The envelope stays as it is in all versions. A value whose sum is wrong is damaged and never
 // used; one whose sum is right and whose version is not known was written by a newer tierd. A new
 // kind of key raises the format in the root, so that an older tierd refuses the ledger as a whole.
+// Format 1 had no journal; this one is 2.
 //
 // In bodies of version 1, "u" is an unsigned and "i" a zigzag varint (encoding/binary), text is u
 // bytes, a range is base i | length i, times are nanoseconds since the Unix epoch.
@@ -77,6 +79,19 @@
 // The root counts all other entries and sums up their checksums, each scrambled to 64 bits, modulo
 // 2^64. So an entry that is missing, of an older commit, or there twice is found although its own
 // checksum fits. All entries are checked when a ledger is opened.
+//
+// # Journal
+//
+// In a bbolt file each commit appends what it changes to the journal, in one or several parts that
+// are numbered from 0, and puts the root into its place too. The changes are kept in memory, and
+// hide what lies under the same keys. Once the journal has 2 MiB, the next commit first puts all of
+// its changes where they belong, in the order of their keys, and empties it (journal.go). So a page
+// is written once for many records of its log.
+//
+//	part      n times {key text | value text}, until the end; an empty value deletes the key
+//
+// Above it nobody knows of the journal: a Medium gives, and the root sums up, the entries as they
+// are with its changes.
 //
 // # Rebuilding
 //

@@ -68,9 +68,11 @@ type header struct {
 	state tier.LogState
 }
 
-func (h *header) encode() []byte {
+func (h *header) encode() []byte { return h.append(make([]byte, 0, 128)) }
+
+func (h *header) append(b []byte) []byte {
 	s := &h.state
-	b := appendString(make([]byte, 0, 128), s.Log.Table)
+	b = appendString(b, s.Log.Table)
 	b = appendString(b, s.Log.Name)
 	b = appendString(b, s.Source)
 	b = appendString(b, string(s.Layout))
@@ -292,7 +294,7 @@ func (d *decoder) file(f *tier.SourceFile) {
 	f.Stat.ModTime = tier.Time(d.int())
 }
 
-func encodeAttempt(a *tier.Attempt) []byte { return appendAttempt(nil, a) }
+func encodeAttempt(a *tier.Attempt) []byte { return appendAttempt(make([]byte, 0, 192), a) }
 
 func appendAttempt(b []byte, a *tier.Attempt) []byte {
 	b = append(b, a.ID[:]...)
@@ -465,7 +467,8 @@ type place struct {
 }
 
 func (p place) encode() []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(nil, p.number), uint64(p.position))
+	b := binary.AppendUvarint(make([]byte, 0, 8), p.number)
+	return binary.AppendUvarint(b, uint64(p.position))
 }
 
 func decodePlace(body []byte) (place, error) {

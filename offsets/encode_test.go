@@ -263,11 +263,11 @@ func replace(tx Tx, key, body []byte) error {
 	if err != nil {
 		return err
 	}
-	w := writer{tx: tx, tally: root.tally}
+	w := writer{tx, root.tally}
 	if body == nil {
 		err = w.delete(key)
 	} else {
-		err = w.put(key, enclose(key, body))
+		err = w.put(key, enclose(key, body), false)
 	}
 	if err != nil {
 		return err

@@ -10,11 +10,11 @@ import (
 
 // The versions that this package writes. It reads all versions up to them.
 const (
-	formatVersion = 1 // of the ledger as a whole: which kinds of keys there are
+	formatVersion = 2 // of the ledger as a whole: which kinds of keys there are
 	valueVersion  = 1 // of a single value
 )
 
-// kind is the first byte of a key. The numbers are part of the format; 9 and up are free.
+// kind is the first byte of a key. The numbers are part of the format; 10 and up are free.
 type kind byte
 
 const (
@@ -27,12 +27,13 @@ const (
 	kindTable     kind = 6 // name: state of a table
 	kindAttemptID kind = 7 // attempt id: where that attempt is
 	kindMark      kind = 8 // number, position: where a start, a clip or an epoch is
+	kindJournal   kind = 9 // number: changes that are not yet in their place; a bbolt file's own
 )
 
 // String names the kind for people.
 func (k kind) String() string {
 	names := [...]string{"ledger", "log", "copy", "attempt", "tombstone", "hole", "table",
-		"attempt id", "mark"}
+		"attempt id", "mark", "journal"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -58,11 +59,17 @@ func factKey(k kind, number uint64, pos tier.Position) []byte {
 
 func tableKey(name string) []byte { return append([]byte{byte(kindTable)}, name...) }
 
-func attemptIDKey(id tier.AttemptID) []byte { return append([]byte{byte(kindAttemptID)}, id[:]...) }
+func attemptIDKey(id tier.AttemptID) []byte {
+	return append(append(make([]byte, 0, 1+len(id)), byte(kindAttemptID)), id[:]...)
+}
 
 // factRange is the key range of the positions [from, to) of a log.
 func factRange(k kind, number uint64, from, to tier.Position) (low, high []byte) {
 	return factKey(k, number, from), factKey(k, number, to)
+}
+
+func journalKey(part uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{byte(kindJournal)}, part)
 }
 
 // splitFactKey takes a key made by factKey apart.
@@ -91,6 +98,9 @@ func keyShaped(key []byte) bool {
 
 // keyName describes a key for people.
 func keyName(key []byte) string {
+	if len(key) == 9 && kind(key[0]) == kindJournal {
+		return fmt.Sprintf("part %d of the journal (%x)", binary.BigEndian.Uint64(key[1:]), key)
+	}
 	if !keyShaped(key) {
 		return fmt.Sprintf("entry %x", key)
 	}
@@ -181,73 +191,39 @@ func scramble(crc uint32) uint64 {
 
 // writer changes entries in a transaction and keeps the tally.
 type writer struct {
-	tx Tx
+	Tx
 	tally
-	// seen has the checksums of entries that were read and not changed since; nil where there was no
-	// entry. What a record asks for it mostly replaces, and another search would be most of its cost.
-	seen map[string]*uint32
 }
 
-func newWriter(tx Tx, t tally) writer {
-	return writer{tx: tx, tally: t, seen: map[string]*uint32{}}
-}
-
-// Get returns the value of key; nil if there is none.
-func (w *writer) Get(key []byte) ([]byte, error) {
-	value, err := w.tx.Get(key)
-	if err != nil {
-		return nil, err
-	}
-	sum, err := sumOf(key, value)
-	if err != nil {
-		return nil, err
-	}
-	w.seen[string(key)] = sum
-	return value, nil
-}
-
-// sumOf is the checksum that a value carries; nil where there is no value.
-func sumOf(key, value []byte) (*uint32, error) {
-	if value == nil {
-		return nil, nil
-	}
-	if len(value) < envelopeBytes {
-		return nil, fmt.Errorf("%s: %w: %d bytes are too few for a value", keyName(key),
-			tier.ErrDamaged, len(value))
-	}
-	return new(storedChecksum(value)), nil
-}
-
-func (w *writer) put(key, value []byte) error {
-	if err := w.forget(key); err != nil {
-		return err
+// put sets the value of key. That it is new says that the key has none yet: to look for one would
+// be most of what a record costs.
+func (w *writer) put(key, value []byte, isNew bool) error {
+	if !isNew {
+		if err := w.forget(key); err != nil {
+			return err
+		}
 	}
 	w.add(value)
-	return w.tx.Put(key, value)
+	return w.Put(key, value)
 }
 
 func (w *writer) delete(key []byte) error {
 	if err := w.forget(key); err != nil {
 		return err
 	}
-	return w.tx.Delete(key)
+	return w.Delete(key)
 }
 
 // forget takes the entry that key has now out of the tally.
 func (w *writer) forget(key []byte) error {
-	sum, seen := w.seen[string(key)]
-	if !seen {
-		value, err := w.tx.Get(key)
-		if err == nil {
-			sum, err = sumOf(key, value)
-		}
-		if err != nil {
-			return err
-		}
+	value, err := w.Get(key)
+	if err != nil || value == nil {
+		return err
 	}
-	delete(w.seen, string(key))
-	if sum != nil {
-		w.remove(*sum)
+	if len(value) < envelopeBytes {
+		return fmt.Errorf("%s: %w: %d bytes are too few for a value", keyName(key), tier.ErrDamaged,
+			len(value))
 	}
+	w.remove(storedChecksum(value))
 	return nil
 }

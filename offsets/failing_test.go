@@ -41,6 +41,7 @@ func TestFaultInAValue(t *testing.T) {
 	a := benchAttempt(1, span(0, 9))
 	a.Names = []string{strings.Repeat("n", 50*4096)}
 	pos := mustAppend(t, l, tier.CopyStarted{Log: id, Attempt: a})
+	m.journalMax = 1              // so that the value goes into its place
 	for i := range tier.Time(8) { // moves all other pages to the front
 		mustAppend(t, l, tier.ClockSeen{At: 1 + i})
 	}

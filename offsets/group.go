@@ -24,6 +24,7 @@ type group struct {
 	// touched are the logs and tables above in the order of their first change.
 	touchedLogs   []tier.LogID
 	touchedTables []string
+	scratch       []byte // for a body that is not kept
 }
 
 // newGroup begins a group in a transaction. It checks that the transaction holds the state that
@@ -37,13 +38,13 @@ func newGroup(base *index, tx Tx) (*group, error) {
 		return nil, named(rootKey(), fmt.Errorf("%w: it is not what was last written",
 			tier.ErrDamaged))
 	}
-	return &group{base: base, root: root, w: newWriter(tx, root.tally),
+	return &group{base: base, root: root, w: writer{tx, root.tally},
 		logs: map[tier.LogID]*header{}, tables: map[string]*tier.TableState{},
 		underWay: map[string]int64{}}, nil
 }
 
 // readRoot reads the entry of the ledger itself.
-func readRoot(r Reader) (rootState, error) {
+func readRoot(r getter) (rootState, error) {
 	key := rootKey()
 	value, err := r.Get(key)
 	if err != nil {
@@ -79,7 +80,8 @@ func (g *group) log(id tier.LogID) (*header, error) {
 	if body == nil {
 		return nil, named(key, fmt.Errorf("%w: it is missing", tier.ErrDamaged))
 	}
-	if !bytes.Equal(body, h.encode()) {
+	g.scratch = h.append(g.scratch[:0])
+	if !bytes.Equal(body, g.scratch) {
 		return nil, named(key, fmt.Errorf("%w: it is not what was last written%s", tier.ErrDamaged,
 			h.difference(body)))
 	}
@@ -123,7 +125,7 @@ func (g *group) anyUnderWay(table string) bool {
 // eachCopy calls fn with every copy of the log, ascending by position.
 func (g *group) eachCopy(h *header, fn func(tier.Remote)) error {
 	low, high := factRange(kindCopy, h.number, 0, h.state.Next)
-	return scanBodies(g.w.tx, low, high, func(pos tier.Position, body []byte) error {
+	return scanBodies(&g.w, low, high, func(pos tier.Position, body []byte) error {
 		r, err := decodeRemote(pos, body)
 		if err == nil {
 			fn(r)
@@ -148,7 +150,7 @@ var errStop = errors.New("seen enough")
 
 // any reports whether a key lies in [low, high).
 func (g *group) any(low, high []byte) (bool, error) {
-	err := g.w.tx.Scan(low, high, func(_, _ []byte) error { return errStop })
+	err := g.w.Scan(low, high, func(_, _ []byte) error { return errStop })
 	if errors.Is(err, errStop) {
 		return true, nil
 	}
@@ -188,7 +190,7 @@ func (g *group) add(r tier.Record) (draft, error) {
 		}
 	}
 	for i, e := range d.puts {
-		if err := g.w.put(e.key, values[i]); err != nil {
+		if err := g.w.put(e.key, values[i], e.isNew); err != nil {
 			return draft{}, err
 		}
 	}
@@ -241,13 +243,15 @@ var errUnchanged = errors.New("nothing changed")
 func (g *group) finish() error {
 	for _, id := range g.touchedLogs {
 		key := logKey(g.logs[id].number)
-		if err := g.w.put(key, enclose(key, g.logs[id].encode())); err != nil {
+		g.scratch = g.logs[id].append(g.scratch[:0])
+		isNew := g.base.logs[id] == nil
+		if err := g.w.put(key, enclose(key, g.scratch), isNew); err != nil {
 			return err
 		}
 	}
 	for _, name := range g.touchedTables {
 		key := tableKey(name)
-		if err := g.w.put(key, enclose(key, encodeTable(g.tables[name]))); err != nil {
+		if err := g.w.put(key, enclose(key, encodeTable(g.tables[name])), false); err != nil {
 			return err
 		}
 	}
@@ -255,6 +259,7 @@ func (g *group) finish() error {
 	if g.root == g.base.root && len(g.touchedLogs)+len(g.touchedTables) == 0 {
 		return errUnchanged
 	}
+	g.root.format = formatVersion // an older one becomes this one
 	key := rootKey()
-	return g.w.tx.Put(key, enclose(key, g.root.encode()))
+	return g.w.Put(key, enclose(key, g.root.encode()))
 }

@@ -87,7 +87,7 @@ func (h *header) outOfLog(pos tier.Position, epoch tier.TierEpoch, r tier.Range)
 func (h *header) putMark(m storedMark) (tier.Position, entry) {
 	pos := h.takePosition()
 	h.state.Unpublished = append(slices.Clone(h.state.Unpublished), pos)
-	return pos, entry{factKey(kindMark, h.number, pos), m.encode()}
+	return pos, entry{factKey(kindMark, h.number, pos), m.encode(), true}
 }
 
 // aheadOverlaps reports whether r shares an offset with a copy or hole beyond the prefix.

@@ -71,6 +71,9 @@ func Open(m Medium) (*Ledger, error) {
 // advice is what to do with a damaged ledger.
 const advice = "make a new one of what the store has: tierd rebuild"
 
+// newerAdvice is what to do with one that is of a later version.
+const newerAdvice = "run the tierd that wrote it, or a later one"
+
 // explain tells an operator where an error happened and what to do.
 func (l *Ledger) explain(err error) error {
 	err = fmt.Errorf("ledger %s: %w", l.medium, err)
@@ -78,7 +81,7 @@ func (l *Ledger) explain(err error) error {
 	case errors.Is(err, tier.ErrDamaged):
 		return fmt.Errorf("%w; %s", err, advice)
 	case errors.Is(err, tier.ErrNewer):
-		return fmt.Errorf("%w; run the tierd that wrote it, or a later one", err)
+		return fmt.Errorf("%w; %s", err, newerAdvice)
 	}
 	return err
 }

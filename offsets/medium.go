@@ -37,14 +37,14 @@ type Reader interface {
 // Tx also changes. It sees its own changes. Scan must not be in progress while it changes.
 type Tx interface {
 	Reader
-	// Put sets the value of key. The caller must change neither before the commit is over.
+	// Put sets the value of key. The caller must never change either again.
 	Put(key, value []byte) error
-	// Delete removes key; a key that is not there is no error.
+	// Delete removes key, which must not be changed again; one that is not there is no error.
 	Delete(key []byte) error
 }
 
 // birth writes the first entry of a new medium, the ledger's identity.
-func birth(tx Tx, newID func() [16]byte) error {
+func birth(tx interface{ Put(key, value []byte) error }, newID func() [16]byte) error {
 	if newID == nil {
 		return fmt.Errorf("a new ledger needs an id")
 	}

@@ -27,7 +27,10 @@ type draft struct {
 }
 
 // entry is a key with the body of its value.
-type entry struct{ key, body []byte }
+type entry struct {
+	key, body []byte
+	isNew     bool // the key has no value yet, for certain
+}
 
 // refuse says why a record would break an invariant.
 func refuse(format string, args ...any) error {
@@ -224,8 +227,8 @@ func startCopy(g *group, old *header, r tier.CopyStarted) (draft, error) {
 	h.state.Emptied = false
 	a.Position = h.takePosition()
 	return draft{position: a.Position, log: &h, underWay: 1, puts: []entry{
-		{factKey(kindAttempt, h.number, a.Position), encodeAttempt(&a)},
-		{idKey, place{h.number, a.Position}.encode()},
+		{factKey(kindAttempt, h.number, a.Position), encodeAttempt(&a), true},
+		{idKey, place{h.number, a.Position}.encode(), true},
 	}}, nil
 }
 
@@ -268,7 +271,7 @@ func finishCopy(g *group, old *header, r tier.CopyFinished) (draft, error) {
 	h.cover(h.clip(c.Position, c.Content.Range))
 	c.copied = h.state.Copied
 	return draft{log: &h, underWay: -1, deletes: [][]byte{key}, puts: []entry{
-		{factKey(kindCopy, h.number, c.Position), c.encode()},
+		{factKey(kindCopy, h.number, c.Position), c.encode(), true},
 	}}, nil
 }
 
@@ -285,7 +288,7 @@ func abandonCopy(g *group, old *header, r tier.CopyAbandoned) (draft, error) {
 	return draft{
 		underWay: -1,
 		deletes:  [][]byte{factKey(kindAttempt, old.number, r.Position)},
-		puts:     []entry{{factKey(kindTombstone, old.number, r.Position), t.encode()}},
+		puts:     []entry{{factKey(kindTombstone, old.number, r.Position), t.encode(), true}},
 	}, nil
 }
 
@@ -309,7 +312,7 @@ func reidentifyCopy(g *group, old *header, r tier.CopyReidentified) (draft, erro
 			r.Position)
 	}
 	c.Content.Files = r.Files
-	return draft{puts: []entry{{key, c.encode()}}}, nil
+	return draft{puts: []entry{{key: key, body: c.encode()}}}, nil
 }
 
 // recordHole is for offsets of which there is nothing: neither a copy nor a hole.
@@ -337,7 +340,7 @@ func recordHole(g *group, old *header, r tier.HoleRecorded) (draft, error) {
 	s.Unpublished = append(slices.Clone(s.Unpublished), pos)
 	hole := storedHole{Hole: r.Hole, epoch: s.Epoch, copied: s.Copied}
 	return draft{position: pos, log: &h, puts: []entry{
-		{factKey(kindHole, h.number, pos), hole.encode()},
+		{factKey(kindHole, h.number, pos), hole.encode(), true},
 	}}, nil
 }
 

@@ -108,6 +108,7 @@ var owners = []struct {
 	{"github.com/tetratelabs/wazero", []string{"runtime/plugin"}},
 	{"github.com/open-policy-agent/opa", []string{"policies/rego"}},
 	{"go.etcd.io/bbolt", []string{"offsets"}},
+	{"github.com/google/btree", []string{"offsets"}},
 	{"github.com/fsnotify/fsnotify", []string{"runtime/logdir", "runtime/daemon"}},
 	{"github.com/thanos-io/objstore", []string{"objstore", "objstore/providers",
 		"objstore/providers/filesystem", "runtime/daemon", "sim", "cmd", "interop"}},
