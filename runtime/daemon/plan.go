@@ -103,7 +103,7 @@ func (d *Daemon) planLog(ctx context.Context, id tier.LogID, questions []exec.Qu
 		await(plans, id, tier.DeleteLocal, tier.Range{}, *why)
 	}
 	if why := view.Frozen; why != nil { // there are no settings to ask about
-		if view.Remote.Segments > 0 {
+		if view.Remote.Segments > 0 || len(removals) > 0 || len(waiting) > 0 {
 			await(plans, id, tier.DeleteRemote, tier.Range{}, *why)
 		}
 		return make([][]exec.Planned, len(questions)), nil

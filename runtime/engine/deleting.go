@@ -144,7 +144,7 @@ func (e *Engine) startDelete(l *logIndex) {
 	l.deleting, t.deleting = true, true
 	e.deletes++
 	e.emit(Delete{ID: e.id(), Log: l.id, Source: l.source, Action: tier.DeleteLocal,
-		Segments: list, Remote: l.remoteExtent()})
+		Segments: list, Remote: e.remoteOf(l)})
 	e.evaluate(l)
 }
 

@@ -20,7 +20,7 @@ func (e *Engine) Plan(id tier.LogID) (local Delete, remote Expire, ok bool) {
 		return local, remote, false
 	}
 	t := e.table(id.Table)
-	local = Delete{Log: id, Source: l.source, Action: tier.DeleteLocal, Remote: l.remoteExtent()}
+	local = Delete{Log: id, Source: l.source, Action: tier.DeleteLocal, Remote: e.remoteOf(l)}
 	for i := range l.local {
 		if !l.mayAsk(t, i) || len(local.Segments) == planMax || l.block != nil || l.keeps(i) {
 			break

@@ -51,7 +51,7 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		lag, oldest = Extent{}, 0
 	}
 	t.Local.count(local)
-	t.Remote.count(l.remoteExtent())
+	t.Remote.count(e.remoteOf(l))
 	t.Uncopied.count(lag)
 	if oldest != 0 && (t.OldestLag == 0 || oldest < t.OldestLag) {
 		t.OldestLag = oldest

@@ -103,7 +103,7 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 	if !l.tiers(t) {
 		v.Uncopied, v.OldestLag = Extent{}, 0
 	}
-	v.Remote = l.remoteExtent()
+	v.Remote = e.remoteOf(l)
 	if _, governed := e.config(t); !governed && t.state.Dropped == 0 {
 		v.Frozen = e.frozen(t)
 	}
@@ -142,7 +142,22 @@ func resting(c tier.Code) bool {
 		c == tier.CodeEmptied
 }
 
-// remoteExtent is what of the log is in the store.
+// remoteOf is what of the log is in the store.
+func (e *Engine) remoteOf(l *logIndex) Extent {
+	if e.leftAll(l) {
+		return Extent{Range: tier.Range{Base: l.state.Copied, Next: l.state.Copied}}
+	}
+	return l.remoteExtent()
+}
+
+// leftAll reports whether no copy is part of the log any more, wherever its start is: tiering is
+// turned off with the policy delete, or the table dropped, and that the start moved is on record.
+func (e *Engine) leftAll(l *logIndex) bool {
+	t := e.table(l.id.Table)
+	return t.state.Leaves() && l.startMovedFor(t)
+}
+
+// remoteExtent is what the copies come to that neither a start nor a clip has taken out of the log.
 func (l *logIndex) remoteExtent() Extent {
 	x := l.summed().inLog
 	if x.Segments == 0 && l.opened {
@@ -398,30 +413,36 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 	}
 	var out []SegmentView
 	matched := map[tier.Position]bool{}
+	left := e.leftAll(l)
 	for i := range l.local {
 		s := l.local[i]
 		v := SegmentView{Range: s.Range, Bytes: s.Bytes, MaxTime: s.MaxTime, ModTime: s.Log.ModTime,
 			Local: true,
 			First: i == 0, Segment: s, Ordinal: int64(len(l.local) - 1 - i),
 			Reasons: e.whyLocal(l, i), Kept: e.keptReason(l, i)}
-		if r, identical, _ := l.copyOf(&s); identical {
+		if r, identical, _ := l.copyOf(&s); identical && !left {
 			v.Remote, v.Position, v.MaxTime = true, r.Position, r.MaxTime
 			v.Next = r.Next
 			matched[r.Position] = true
 		}
-		v.State = l.stateWord(i)
+		if v.State = l.stateWord(i); v.State == "copied" && left {
+			v.State = "closed"
+		}
 		out = append(out, v)
 	}
 	for i := range l.remote {
 		r := &l.remote[i]
 		newer := i+1 < len(l.remote) && l.remote[i+1].Base == r.Base
-		if matched[r.Position] || newer || !l.counts(r) {
+		dropping := slices.ContainsFunc(l.dropping, func(s tier.LocalSegment) bool {
+			return s.Base == r.Base
+		})
+		if matched[r.Position] || newer || !l.counts(r) || left && !dropping {
 			continue
 		}
 		v := SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
-			ModTime: r.ModTime, Remote: true, Position: r.Position, State: "copied",
+			ModTime: r.ModTime, Remote: !left, Position: r.Position, State: "copied",
 			Reasons: l.lossOf(r)}
-		if slices.ContainsFunc(l.dropping, func(s tier.LocalSegment) bool { return s.Base == r.Base }) {
+		if dropping {
 			v.Local, v.State = true, "dropping"
 			v.Reasons = append(v.Reasons, l.droppingReason())
 		}
