@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/plugin"
@@ -105,6 +106,21 @@ func (s *scenario) repeat(d *datadriven.TestData) error {
 	return s.w.act(func() error { return nil })
 }
 
+// foreign leaves an object in the store that another ledger has put there, or did once.
+func (s *scenario) foreign(d *datadriven.TestData) error {
+	ledger := ""
+	d.ScanArgs(s.t, "ledger", &ledger)
+	keys, err := objstore.NewKeys(ledger)
+	if err != nil {
+		return err
+	}
+	key, err := keys.File(tier.ObjectKey{Log: s.log(d), Epoch: 1, Attempt: tier.AttemptID{0xff},
+		Name: segmentName(0)})
+	s.oracle.stray(key)
+	s.w.Objects.Put(key, []byte("foreign"))
+	return err
+}
+
 // trouble writes what the daemon has a log line for.
 func (s *scenario) trouble(p tier.Problem) {
 	fmt.Fprintf(&s.out, "logged: %s: %s: %s\n", p.Path, p.Reason.Code, p.Reason.Text)
@@ -148,6 +164,7 @@ func (s *scenario) land(n int) error {
 func (s *scenario) objects(d *datadriven.TestData) error {
 	part := ""
 	d.MaybeScanArgs(s.t, "key", &part)
+	own := s.w.Ledger().ID() + "/"
 	list := slices.DeleteFunc(s.w.Objects.Keys(), func(key string) bool {
 		return !strings.Contains(key, part)
 	})
@@ -156,6 +173,9 @@ func (s *scenario) objects(d *datadriven.TestData) error {
 		return nil
 	}
 	for _, key := range list {
+		if !strings.HasPrefix(key, own) {
+			fmt.Fprint(&s.out, "of another ledger: ")
+		}
 		fmt.Fprintln(&s.out, shortKey(key))
 	}
 	return nil

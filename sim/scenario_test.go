@@ -198,7 +198,10 @@ func (s *scenario) perform(d *datadriven.TestData) error {
 		return s.arm(d)
 	case "lose":
 		return s.lose(d.CmdArgs[0].Key)
-	case "stray":
+	case "stray": // stray ledger=02: an object that nothing names, under the id of another ledger
+		if d.HasArg("ledger") {
+			return s.foreign(d)
+		}
 		s.w.Stray(s.log(d))
 		return nil
 	case "land":
