@@ -139,11 +139,15 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 		listed := slices.DeleteFunc(store.listed(l.id), func(f tier.Fact) bool {
 			return f.Add != nil && known.past(f.Add, store)
 		})
-		// Of a removal that had its effect, and was denied when it was tried again, nothing but
-		// its record stands: as outstanding.
+		// Of a removal that had its effect, and was denied when it was tried again, or waits for the
+		// local file of the copy to go first, nothing but its record stands: as outstanding.
 		recorded := slices.DeleteFunc(slices.Clone(known.facts), func(f tier.Fact) bool {
-			return (o.Policies || o.denies(l.id)) && f.Add != nil && !known.counts(f.Add, t) &&
-				known.past(f.Add, store)
+			if f.Add == nil || known.counts(f.Add, t) || !known.past(f.Add, store) {
+				return false
+			}
+			return o.Policies || o.denies(l.id) || slices.ContainsFunc(files, func(x file) bool {
+				return x.base == f.Add.Content.Range.Base
+			})
 		})
 		if a, b := summary(recorded), summary(listed); a != b || !sameHoles(known.facts, listed) {
 			why = fmt.Sprintf("the ledger says %sand the manifest %s", a, b)

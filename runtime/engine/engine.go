@@ -405,6 +405,9 @@ func (e *Engine) evaluate(l *logIndex) {
 	wasUnasked := l.unasked
 	l.candidate, l.unasked = l.deleting && l.advice != nil, false // it is needed afterwards
 	t := l.table
+	if t.state.State != tier.Enabled {
+		l.suspectUnread()
+	}
 	if l.block == nil {
 		switch {
 		case !l.opened || l.elsewhere():

@@ -113,6 +113,25 @@ func (l *logIndex) overlapped() *dispute {
 	return nil
 }
 
+// suspectUnread is for a table that does not tier, whose segments nobody reads for a copy: where a
+// closed one lies over copies and is none of them, its source may have written it anew.
+func (l *logIndex) suspectUnread() {
+	if !l.unread || !l.opened || !l.whole {
+		return
+	}
+	l.unread = false
+	for i := range l.local[:l.growing] {
+		s := &l.local[i]
+		if l.states[i] != uncopied && l.states[i] != changed || len(l.over(s)) == 0 {
+			continue
+		}
+		if at := max(s.Base, l.state.LogStart); l.disputed == nil || at < l.disputed.at {
+			l.disputed, l.news = &dispute{at: at}, true
+		}
+		return
+	}
+}
+
 // inDoubt reports whether nothing of the log is decided before a Compare has ended.
 func (l *logIndex) inDoubt() bool { return l.comparing || l.disputed != nil && !l.disputed.waits }
 

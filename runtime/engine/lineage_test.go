@@ -280,6 +280,42 @@ func TestALogThatGrowsWhereItWasCopiedIsCompared(t *testing.T) {
 	r.none()
 }
 
+// TestWhatNobodyCopiesIsComparedToo: while tiering is off nobody reads what is rolled over the
+// copies, and the source may have no record of its leader epochs.
+func TestWhatNobodyCopiesIsComparedToo(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"before tiering is off", "after"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			r := threeCopies(t)
+			rolled := func() {
+				r.look(led(nil, seg(0), rewritten(10, 24), tail(24)))
+			}
+			off := func() {
+				r.step(Reconfigured{Settings: settings(func(s *Settings, tab *tier.Table) {
+					s.Generation, tab.Tiering, tab.DisablePolicy = 2, false, tier.PolicyRetain
+				})})
+			}
+			if when == "after" {
+				off()
+				r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+				r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+				rolled()
+			} else {
+				rolled()
+				f := take[Compare](r) // of what still grows
+				off()
+				r.step(Finished{ID: f.ID, Result: Agreed{}})
+				r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+			}
+			f := r.diverged(10, 3)
+			if f.From != 10 || !slices.Equal(f.Copies, []tier.Position{1, 2}) {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
 // Kafka 15130, 15479: sizes were counted more than once. Of copies that overlap, as after replicas
 // rolled elsewhere, each offset counts once; of one that was cut off, what is left.
 func TestOverlappingCopiesCountOnce(t *testing.T) {

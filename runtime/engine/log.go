@@ -85,6 +85,7 @@ type logIndex struct {
 	comparing bool      // a Compare is under way
 	news      bool      // something came since it began that it may not have seen
 	cleared   tier.Stat // of a segment whose batches were compared and agree
+	unread    bool      // there may be closed segments that were not compared with the copies
 
 	tombstones []Tombstone                 // ascending by position
 	uncleared  map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
@@ -145,7 +146,7 @@ func (l *logIndex) look(s tier.Scan) {
 		l.hw, l.hasHW, same = s.HighWatermark, s.HasHighWatermark, false
 	}
 	if !same {
-		l.kept = nil
+		l.kept, l.unread = nil, true
 		l.reindex(s.Segments)
 	}
 	if !same && l.whole {

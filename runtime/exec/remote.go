@@ -294,6 +294,10 @@ func (x *Executor) remove(ctx context.Context, f engine.Remove) (engine.Result, 
 	knows, _ := x.ledgerKnows(ctx, f.Log, state)
 	var done engine.Removed
 	for _, c := range f.Copies {
+		if _, err := x.c.Ledger.Copy(f.Log, c.Position); errors.Is(err, ErrVanished) {
+			done.Positions = append(done.Positions, c.Position) // by an earlier call that was given up
+			continue
+		}
 		facts, cp, err := x.remoteFacts(ctx, g, f.Log, f.Action, c, f.Remote)
 		if err != nil {
 			return nil, err

@@ -86,6 +86,23 @@ func TestWhatWaitsForTheStoreCanBeStopped(t *testing.T) {
 	})
 }
 
+// TestARemovalThatWasMadeUnheardIsMade: the call that was given up removed the copy after all. The
+// engine, which still has it, asks again, and would do so for ever.
+func TestARemovalThatWasMadeUnheardIsMade(t *testing.T) {
+	t.Parallel()
+	r, f := expiredRig(t)
+	for range 2 {
+		done := want[engine.Removed](r, r.do(f))
+		if len(done.Positions) != 1 || len(done.Kept) > 0 {
+			t.Errorf("%+v, want the copy removed", done)
+		}
+		f.ID++
+	}
+	if n := len(r.audit.outcomes); n != 1 {
+		t.Errorf("announced %d times, want once", n)
+	}
+}
+
 // TestGoneIsWhatTheStoreSays: a copy whose object is still there after its deletion, or of which
 // the store gives no answer, is not forgotten, and the reason says which.
 func TestGoneIsWhatTheStoreSays(t *testing.T) {
