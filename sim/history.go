@@ -603,16 +603,27 @@ func (h *play) heal() {
 		h.alive(h.w.Elapse(24 * time.Hour))
 		refused = h.reload() != nil
 	}
-	for round := range 2 * settleRounds {
-		h.settle()
-		h.alive(h.w.Elapse(time.Minute))
-		if round == 0 && h.broker == nil || round == settleRounds && h.broker != nil {
-			h.o.Current()
-			h.judge()
-			h.alive(h.w.Elapse(h.p.longest()))
-		}
+	before := 1
+	if h.broker != nil {
+		before += settleRounds
 	}
+	h.minutes(before)
+	h.o.Current()
+	h.judge()
+	h.alive(h.w.Elapse(h.p.longest()))
+	h.minutes(2*settleRounds - before)
 	h.o.Quiet()
+}
+
+// minutes lets the process do what it can, and so many minutes pass. Nobody changes anything any
+// more: in a minute that makes nothing due for the engine nothing happens.
+func (h *play) minutes(n int) {
+	for i := range n {
+		if at, waits := h.w.process.engine.NextDue(); i == 0 || waits && at <= h.w.Now {
+			h.settle()
+		}
+		h.w.Advance(time.Minute)
+	}
 }
 
 // settle lets the process do all that it can do now, with no table paused.

@@ -170,7 +170,7 @@ func (h *play) rots() func() {
 		return nil
 	}
 	return func() {
-		files := slices.DeleteFunc(h.w.files(id), func(f file) bool {
+		files := slices.DeleteFunc(slices.Clone(h.w.files(id)), func(f file) bool {
 			return f.place != live || f.base != base
 		})
 		if len(files) == 0 {

@@ -90,8 +90,31 @@ type file struct {
 	data []byte
 }
 
-// files reads every file of a log, also those in its trash, ascending by base and name.
+// files are every file of a log, also those in its trash, ascending by base and name. They are read
+// anew after each change of the disk, and are not to be changed by who looks at them.
 func (w *World) files(id tier.LogID) []file {
+	r := &w.filesRead
+	if n := w.Disk.Changes(); r.disk != w.Disk || r.changes != n || r.source != w.source() {
+		r.disk, r.changes, r.source = w.Disk, n, w.source()
+		r.of = map[tier.LogID][]file{}
+	}
+	files, read := r.of[id]
+	if !read {
+		files = w.readFiles(id)
+		r.of[id] = files
+	}
+	return files
+}
+
+// filesRead is what the files of logs were when they were read last.
+type filesRead struct {
+	disk    *vfs.Mem
+	changes uint64
+	source  string
+	of      map[tier.LogID][]file
+}
+
+func (w *World) readFiles(id tier.LogID) []file {
 	var out []file
 	dir := path.Join(w.source(), w.logDir(id))
 	for _, d := range []string{dir, dir + "/" + trashDir} {

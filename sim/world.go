@@ -111,6 +111,7 @@ type World struct {
 	audited    auditTruth
 	manifests  map[tier.LogID]*manifestTruth
 	ledgerRead ledgerRead
+	filesRead  filesRead
 	bolt       *onBolt // nil while no process has it
 	boltKnown  bool    // the file must hold what was committed
 	storeRead  storeRead

@@ -48,6 +48,15 @@ const (
 	OpTruncate  OpKind = "truncate"
 )
 
+// changes reports whether operations of the kind change what is there, or what a crash leaves.
+func (k OpKind) changes() bool {
+	switch k {
+	case OpOpen, OpStat, OpList, OpSub, OpRead:
+		return false
+	}
+	return true
+}
+
 // Op is one operation that is about to be performed.
 type Op struct {
 	Kind  OpKind
@@ -133,6 +142,9 @@ func (m *memFS) perform(kind OpKind, name, to string, do func() error) error {
 	}
 	if effect == Fail {
 		return pathError(op, cause)
+	}
+	if kind.changes() {
+		m.changes++
 	}
 	err := do()
 	switch {

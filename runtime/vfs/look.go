@@ -19,6 +19,13 @@ func (m *memFS) LookSynced(dir string, f func(Info, []byte)) bool {
 	return m.look(dir, true, f)
 }
 
+// Changes is how many operations so far may have changed what Look or LookSynced gives.
+func (m *memFS) Changes() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
+}
+
 func (m *memFS) look(dir string, synced bool, f func(Info, []byte)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,9 +17,15 @@ func TestLook(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newMem()
 		kept, was := []byte(nil), ""
+		changes, all := m.Changes(), ""
 		for range 40 {
 			change(r, m)
 			look := text(m.Look)
+			if now := look + text(m.LookSynced); now != all && m.Changes() == changes {
+				t.Fatalf("seed %d: without a change\n%sbecame\n%s", seed, all, now)
+			} else {
+				changes, all = m.Changes(), now
+			}
 			if want := listed(t, m); look != want {
 				t.Fatalf("seed %d: Look gives\n%sand there is\n%s", seed, look, want)
 			}
@@ -42,11 +48,13 @@ func TestLook(t *testing.T) {
 func change(r *rand.Rand, m *vfs.Mem) {
 	dirs := []string{"a", "a/b", "c"}
 	name := func() string { return fmt.Sprintf("%s/%d", dirs[r.IntN(3)], r.IntN(3)) }
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		_ = m.Mkdir(dirs[r.IntN(3)])
 	case 8:
 		_ = m.Rot(name(), func(data []byte) []byte { return append(data, '!')[1:] })
+	case 9:
+		_ = m.Touch(name())
 	case 1:
 		_ = m.Rename(name(), name())
 	case 2:
@@ -73,7 +81,7 @@ func text(look func(string, func(vfs.Info, []byte)) bool) string {
 	var b strings.Builder
 	for _, dir := range []string{"a", "a/b", "c"} {
 		look(dir, func(i vfs.Info, data []byte) {
-			fmt.Fprintf(&b, "%s/%s %d %d %q\n", dir, i.Name, i.Stat.Inode, i.Stat.Size, data)
+			fmt.Fprintf(&b, "%s/%s %v %q\n", dir, i.Name, i.Stat, data)
 		})
 	}
 	return b.String()
@@ -90,7 +98,7 @@ func listed(t *testing.T, m *vfs.Mem) string {
 		}
 		for _, i := range infos {
 			if i.Mode.IsRegular() {
-				fmt.Fprintf(&b, "%s/%s %d %d %q\n", dir, i.Name, i.Stat.Inode, i.Stat.Size,
+				fmt.Fprintf(&b, "%s/%s %v %q\n", dir, i.Name, i.Stat,
 					read(t, m, dir+"/"+i.Name))
 			}
 		}

@@ -32,6 +32,7 @@ type memFS struct {
 	pending   []change // of names, in the order they were made; see durable.go
 	fault     Fault
 	calls     int
+	changes   uint64
 	crashed   bool
 	capacity  int64 // bytes of all files together; 0 is no bound
 }
