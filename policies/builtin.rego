@@ -276,7 +276,14 @@ within(ttl_ns) := {"msg": sprintf("age %s of %s", [age, duration(ttl_ns)]), "due
 	ttl_ns > 0
 	input.segment.age_ns <= ttl_ns
 	input.segment.age_source != "none"
-	due_ns := ((input.now_ns - input.segment.age_ns) + ttl_ns) + 1
+	due_ns := (born + ttl_ns) + 1
+}
+
+# An mtime in the future gives an age of 0, and is not in the input: nobody knows when it is over.
+within(ttl_ns) := sprintf("age %s of %s, from when the mtime is over", [age, duration(ttl_ns)]) if {
+	ttl_ns > 0
+	input.segment.age_source != "none"
+	not born
 }
 
 within(ttl_ns) := "age not known: neither a record timestamp nor the file's mtime is usable" if {
@@ -287,6 +294,14 @@ within(ttl_ns) := "age not known: neither a record timestamp nor the file's mtim
 fits(bytes, limit) := reason if {
 	bytes - limit < input.segment.bytes
 	reason := sprintf("%d bytes of %d, this segment has %d", [bytes, limit, input.segment.bytes])
+}
+
+# born is when the age began.
+born := input.now_ns - input.segment.age_ns if input.segment.age_ns > 0
+
+born := input.segment.max_timestamp_ns if {
+	input.segment.age_ns == 0
+	input.segment.age_source == "record"
 }
 
 age := duration(input.segment.age_ns)

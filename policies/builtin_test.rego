@@ -67,6 +67,15 @@ test_due_is_the_first_moment_of_being_over if {
 	})
 }
 
+test_due_does_not_move_while_the_age_is_0 if {
+	future := {"/segment/age_ns": 0, "/segment/max_timestamp_ns": base.now_ns + hour}
+	some reason in builtin.keep with input as changed(future)
+	reason.due_ns == (base.now_ns + (25 * hour)) + 1
+	mtime := object.union(future, {"/segment/age_source": "mtime"})
+	builtin.keep == {"age 0ms of 1d 0h, from when the mtime is over"} with input as changed(mtime)
+	count(builtin.expire) == 0 with input as changed(mtime)
+}
+
 test_age_unknown_is_kept if {
 	in_ := changed({"/segment/age_ns": 0, "/segment/age_source": "none"})
 	count(builtin.expire) == 0 with input as in_
