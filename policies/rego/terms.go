@@ -17,7 +17,12 @@ import (
 // of inputs are only read.
 type terms struct {
 	tables sync.Map // by name of the table, *tableTerms
+	made   atomic.Int64
 }
+
+// termsMax bounds how often terms are made before all are forgotten, those of tables that are gone
+// among them.
+const termsMax = 10_000
 
 // tableTerms are the terms of a table. They are those of no other facts than these.
 type tableTerms struct {
@@ -39,6 +44,9 @@ func (t *terms) of(f *gate.Facts) (table, log *ast.Term) {
 	entry, _ := kept.(*tableTerms)
 	if entry == nil || !entry.are(f) {
 		entry = &tableTerms{table: f.Table, dropWay: f.Safety.DropWay, term: tableTerm(f)}
+		if t.made.Add(1)%termsMax == 0 {
+			t.tables.Clear()
+		}
 		t.tables.Store(f.Table.Name, entry)
 	}
 	last := entry.log.Load()

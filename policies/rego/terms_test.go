@@ -110,3 +110,24 @@ func TestTermsAtOneTime(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestTermsForgetTables: tables that come and go do not pile up, and each has its own terms.
+func TestTermsForgetTables(t *testing.T) {
+	t.Parallel()
+	kept := &terms{}
+	f := &gate.Facts{Table: tier.Table{TTL: time.Hour}}
+	for i := range 2*termsMax + termsMax/2 {
+		f.Table.Name = fmt.Sprint(i)
+		if table, _ := kept.of(f); !table.Equal(tableTerm(f)) {
+			t.Fatalf("table %d has the terms %v", i, table)
+		}
+	}
+	count := 0
+	kept.tables.Range(func(any, any) bool {
+		count++
+		return true
+	})
+	if count > termsMax || count == 0 {
+		t.Errorf("%d tables are kept", count)
+	}
+}
