@@ -251,9 +251,13 @@ func (c *policyEvalCmd) Run(a *app) error {
 	var out *evaluated
 	err = s.ask(a.ctx, func(ctx context.Context) error {
 		set, err := rego.Load(s.modules, s.data, s.options)
-		if err == nil {
-			out, err = evaluate(ctx, set, q, c.Explain)
+		if err != nil {
+			return err
 		}
+		if s.options.Facts == nil { // no configuration says which facts there are
+			tellMissing(a, q.input, set.FactsRead())
+		}
+		out, err = evaluate(ctx, set, q, c.Explain)
 		return err
 	})
 	if err != nil {
@@ -265,6 +269,18 @@ func (c *policyEvalCmd) Run(a *app) error {
 		return errCheck
 	}
 	return err
+}
+
+// tellMissing tells of facts that rules read and the input has not. To the rules they are
+// undefined, and so a deny that reads one says nothing.
+func tellMissing(a *app, in *rego.Input, read []string) {
+	for _, f := range in.Expecting(read).Unknown() {
+		if !lists(in.Unknown(), f.Name) {
+			a.complain("tierd: input.facts.%s is read by the policies and is not in the input: what "+
+				"reads it is undefined; a daemon that has this fact keeps where it is not known, and so "+
+				"does --unknown-fact %[1]s", f.Name)
+		}
+	}
 }
 
 func evaluate(ctx context.Context, set *rego.Set, q *asked, explain string) (*evaluated, error) {

@@ -29,6 +29,25 @@ type answer struct {
 // numberedPrefix begins the names of the rules that instrument adds.
 const numberedPrefix = "__tierd_"
 
+// FactsRead are the names of the facts that the user's rules read by name, ascending.
+func (s *Set) FactsRead() []string {
+	names := map[string]bool{}
+	for path, m := range s.compiler.Modules {
+		if path == builtinPath {
+			continue
+		}
+		ast.WalkRefs(m, func(r ast.Ref) bool {
+			if r.HasPrefix(factRef("")[:2]) && len(r) > 2 {
+				if name, isString := r[2].Value.(ast.String); isString {
+					names[string(name)] = true
+				}
+			}
+			return false
+		})
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // instrument adds to each module, for every rule that can answer, a copy which puts the rule's
 // number before its reason: beside
 //
