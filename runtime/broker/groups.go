@@ -102,13 +102,33 @@ func exist(ctx context.Context, admin *kadm.Client, groups []string) error {
 		return cause(err)
 	}
 	slices.Sort(groups)
+	var unknown []string
 	for _, group := range groups {
 		d, ok := described[group]
 		switch {
-		case !ok || d.State == "Dead":
-			return refusal(group, kerr.GroupIDNotFound)
+		case !ok || d.State == "Dead" || errors.Is(d.Err, kerr.GroupIDNotFound):
+			unknown = append(unknown, group)
 		case d.Err != nil:
 			return refusal(group, d.Err)
+		}
+	}
+	return existNewer(ctx, admin, unknown)
+}
+
+// existNewer makes sure that the broker knows the groups among those of the newer protocol
+// (KIP-848), which it denies to know where it is asked as for the others. A broker that does not
+// understand the question has no such groups.
+func existNewer(ctx context.Context, admin *kadm.Client, groups []string) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	described, err := admin.DescribeConsumerGroups(ctx, groups...)
+	if auth := (*kadm.AuthError)(nil); errors.As(err, &auth) {
+		return auth
+	}
+	for _, group := range groups {
+		if d, ok := described[group]; !ok || d.Err != nil || d.State == "Dead" {
+			return refusal(group, kerr.GroupIDNotFound)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -156,6 +157,57 @@ func TestOlderBroker(t *testing.T) {
 		t.Errorf("a group that has read nothing: %v, %v", got, err)
 	}
 	_, err = ask(t, config, "billing", "biling")
+	if err == nil || err.Error() != "group biling: the broker knows no such group" {
+		t.Errorf("a group that is not there: %v", err)
+	}
+}
+
+// TestNewerGroups: one of the newer protocol that has committed nothing is there, though the broker
+// denies it where it is asked as for the others; and a name that it never heard of is not.
+func TestNewerGroups(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	answer := func(key int16, with func(kmsg.Request) kmsg.Response) {
+		c.ControlKey(key, func(r kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			return with(r), nil, true
+		})
+	}
+	answer(int16(kmsg.OffsetFetch), func(r kmsg.Request) kmsg.Response {
+		resp := r.ResponseKind().(*kmsg.OffsetFetchResponse)
+		for _, g := range r.(*kmsg.OffsetFetchRequest).Groups {
+			one := kmsg.NewOffsetFetchResponseGroup()
+			one.Group = g.Group
+			resp.Groups = append(resp.Groups, one)
+		}
+		return resp
+	})
+	answer(int16(kmsg.DescribeGroups), func(r kmsg.Request) kmsg.Response {
+		resp := r.ResponseKind().(*kmsg.DescribeGroupsResponse)
+		for _, name := range r.(*kmsg.DescribeGroupsRequest).Groups {
+			one := kmsg.NewDescribeGroupsResponseGroup()
+			one.Group, one.State = name, "Dead"
+			resp.Groups = append(resp.Groups, one)
+		}
+		return resp
+	})
+	answer(int16(kmsg.ConsumerGroupDescribe), func(r kmsg.Request) kmsg.Response {
+		resp := r.ResponseKind().(*kmsg.ConsumerGroupDescribeResponse)
+		for _, name := range r.(*kmsg.ConsumerGroupDescribeRequest).Groups {
+			one := kmsg.NewConsumerGroupDescribeResponseGroup()
+			one.Group, one.State = name, "Stable"
+			if name != "billing" {
+				one.ErrorCode = kerr.GroupIDNotFound.Code
+			}
+			resp.Groups = append(resp.Groups, one)
+		}
+		return resp
+	})
+	config := Config{Bootstrap: c.ListenAddrs()}
+	if got, err := ask(t, config, "billing"); err != nil || len(got["billing"]) != 0 {
+		t.Errorf("a group that has read nothing: %v, %v", got, err)
+	}
+	_, err := ask(t, config, "billing", "biling")
 	if err == nil || err.Error() != "group biling: the broker knows no such group" {
 		t.Errorf("a group that is not there: %v", err)
 	}
