@@ -34,12 +34,14 @@
 // Load refuses, with file:line:column and what would be right: a field that the input does not have
 // (policies/schema/input.json), also through object.get with constants; a constant that a field
 // can never equal; data and rules that are not there; a package without any rule of the contract,
-// a rule whose name nearly is one; and built-ins that are not functions of their arguments, such as
-// http.send, rand.intn and time.now_ns. It does not follow values through function arguments.
+// a rule whose name nearly is one; built-ins that are not functions of their arguments, such as
+// http.send, rand.intn and time.now_ns; and a value that is put into itself again and again, until
+// nobody can read it to its end. It does not follow other values through function arguments.
 //
 // # Determinism
 //
 // A decision depends on policies, data and facts alone. The time is that of the facts. Work is
 // bounded by a count of evaluation steps, the same on every machine; the time-out stands behind it
-// and can be turned off, as the simulator does.
+// and can be turned off, as the simulator does. Neither ends a single expression: of one that takes
+// for ever a Watch tells, and its policies decide nothing from then on.
 package rego
