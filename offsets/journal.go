@@ -26,7 +26,7 @@ const (
 	// puts up to four of them into one page, and a commit writes the last of these pages anew.
 	partBytes = 8 << 10
 	// recentDegree is that of the tree in memory.
-	recentDegree = 16
+	recentDegree = 32
 )
 
 // change sets the value of a key; nil deletes it. Neither is ever changed.
@@ -203,7 +203,7 @@ func (t *recentTx) Delete(key []byte) error { return t.change(change{key: key}) 
 func (t *recentTx) change(c change) error {
 	t.recent.changes.ReplaceOrInsert(c)
 	if t.part == nil {
-		t.part = append(make([]byte, 0, partBytes+1024), valueVersion)
+		t.part = append(make([]byte, 0, 1024), valueVersion)
 	}
 	t.part = append(binary.AppendUvarint(t.part, uint64(len(c.key))), c.key...)
 	t.part = append(binary.AppendUvarint(t.part, uint64(len(c.value))), c.value...)
