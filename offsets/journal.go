@@ -22,9 +22,9 @@ import (
 const (
 	// journalBytesMax is how many bytes the journal has before its changes are put where they belong.
 	journalBytesMax = 2 << 20
-	// partBytes is how large a part of the journal becomes, where one change is not larger. bbolt
-	// puts up to four of them into one page, and a commit writes the last of these pages anew.
-	partBytes = 8 << 10
+	// partBytes is how large a part of the journal becomes, where one change is not larger. Two of
+	// them go into a page of 4 KiB, of which a commit writes the last one anew.
+	partBytes = 1600
 	// recentDegree is that of the tree in memory.
 	recentDegree = 32
 )
@@ -203,7 +203,7 @@ func (t *recentTx) Delete(key []byte) error { return t.change(change{key: key}) 
 func (t *recentTx) change(c change) error {
 	t.recent.changes.ReplaceOrInsert(c)
 	if t.part == nil {
-		t.part = append(make([]byte, 0, 1024), valueVersion)
+		t.part = append(make([]byte, 0, partBytes+512), valueVersion)
 	}
 	t.part = append(binary.AppendUvarint(t.part, uint64(len(c.key))), c.key...)
 	t.part = append(binary.AppendUvarint(t.part, uint64(len(c.value))), c.value...)
