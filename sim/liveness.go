@@ -136,8 +136,11 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 	case len(known.state.Unpublished) > 0:
 		why = "a fact is not in the manifest"
 	case !o.lostSome(l.id):
+		denied := o.Policies || o.denies(l.id)
+		// An orphan that is denied stands, too: one of an attempt whose objects the store did not
+		// show when they were looked for.
 		listed := slices.DeleteFunc(store.listed(l.id), func(f tier.Fact) bool {
-			return f.Add != nil && known.past(f.Add, store)
+			return f.Add != nil && (known.past(f.Add, store) || denied && !known.has(f.Add.Attempt))
 		})
 		// Of a removal that had its effect, and was denied when it was tried again, or waits for the
 		// local file of the copy to go first, nothing but its record stands: as outstanding.
@@ -145,7 +148,7 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 			if f.Add == nil || known.counts(f.Add, t) || !known.past(f.Add, store) {
 				return false
 			}
-			return o.Policies || o.denies(l.id) || slices.ContainsFunc(files, func(x file) bool {
+			return denied || slices.ContainsFunc(files, func(x file) bool {
 				return x.base == f.Add.Content.Range.Base
 			})
 		})
@@ -171,6 +174,13 @@ func (o *Oracle) probes(store *storeTruth) {
 			o.violate(Settled, "%s is of %s, and still there", x.key, a.LastModified)
 		}
 	}
+}
+
+// has reports whether a copy of the attempt is on record.
+func (l *ledgerLog) has(id tier.AttemptID) bool {
+	return slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
+		return f.Add != nil && f.Add.Attempt == id
+	})
 }
 
 // past reports whether an entry of the manifest proves nothing any more: its attempt was abandoned,
