@@ -77,6 +77,13 @@ func (m *Memory) Crash() *Memory {
 	return &Memory{now: from.clone()}
 }
 
+// Lossy reports whether a crash now would undo a commit that succeeded.
+func (m *Memory) Lossy() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.durable != nil
+}
+
 // Clone returns an independent copy of what m holds now, without faults: a backup, to go back to an
 // old state with.
 func (m *Memory) Clone() *Memory {

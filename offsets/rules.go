@@ -427,7 +427,8 @@ func deleteLocal(g *group, old *header, r tier.LocalDeleted) (draft, error) {
 	tiers := table.State == tier.Enabled && old.state.Epoch == table.Epoch
 	if tiers && !old.covers(r.Range) {
 		d.alarm = fmt.Errorf("log %s: local segment %s was deleted, but of it only what lies in "+
-			"[%d, %d) was ever copied", r.Log, r.Range, old.state.Start, old.state.Copied)
+			"[%d, %d) was ever copied by this ledger: it is an old one, or wrong; \"tierd rebuild "+
+			"--replace\" makes another", r.Log, r.Range, old.state.Start, old.state.Copied)
 	}
 	table.Window = laterWindow(table.Window, r.Window, r.At, 1, r.Bytes)
 	d.table = &table

@@ -267,16 +267,9 @@ func (h *play) clockActs() []act {
 }
 
 func (h *play) stopActs() []act {
-	later := func() {
-		h.disk = choose.Number(h.c, "operations before", 1, 40)
-		h.fate = StopBefore
-		if choose.Yes(h.c, "after the operation") {
-			h.fate = StopAfter
-		}
-	}
 	return []act{
 		{kindStop, "now", 1, func() { h.crashed() }},
-		{kindStop, "later", 2, later},
+		{kindStop, "later", 2, h.stopsLater},
 		{kindStop, "cleanly", 2, h.stopsCleanly},
 		{kindStop, "in the next effect of a kind", 4, func() { h.inEffect(StopBefore) }},
 		{kindStop, "at a moment", 6, func() {
@@ -287,9 +280,18 @@ func (h *play) stopActs() []act {
 			h.moment = choose.Pick(h.c, "moment", names, nil)
 		}},
 		{kindStop, "in the recovery", 1, func() {
-			h.inRecovery = later
+			h.inRecovery = h.stopsLater
 			h.crashed()
 		}},
+	}
+}
+
+// stopsLater arms a stop at one of the next operations.
+func (h *play) stopsLater() {
+	h.disk = choose.Number(h.c, "operations before", 1, 40)
+	h.fate = StopBefore
+	if choose.Yes(h.c, "after the operation") {
+		h.fate = StopAfter
 	}
 }
 

@@ -67,6 +67,23 @@ func (h *play) ledgerActs() []act {
 			h.met(OldLedger)
 		}},
 		{kindOperator, "rebuilds the ledger", 2, h.rebuilds},
+		{kindStop, "later, and commits of the ledger are lost", 2, func() {
+			if h.rewritten {
+				return
+			}
+			h.lies, h.rebuilt = true, true
+			h.stopsLater()
+		}},
+	}
+}
+
+// losesCommits notes that the machine stops whose disk said too early that commits are durable:
+// what is left is an older ledger.
+func (h *play) losesCommits() {
+	h.lies = false
+	if h.w.Medium.Lossy() {
+		h.line(LaneLedger, "commits are lost that were said to be durable")
+		h.met(LostCommits)
 	}
 }
 
@@ -75,7 +92,7 @@ func (h *play) rebuilds() {
 	if !h.o.old {
 		return
 	}
-	h.store, h.storm, h.lag, h.full = nil, false, false, false
+	h.store, h.storm, h.lag, h.full, h.lies = nil, false, false, false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	must(h.w.Return()) // without its source a rebuild is refused
 	h.w.Kill()

@@ -126,6 +126,7 @@ type play struct {
 	fate    Fate         // of it
 	hit     Point        // the last point that was hit
 	full    bool         // nothing more goes on the disk
+	lies    bool         // the ledger's disk says too early that a commit is durable
 	putBack func()       // puts an old ledger back; nil where none was kept
 	rebuilt bool         // an old ledger was put back
 	// rewritten is set once an owner wrote a segment again.
@@ -274,6 +275,13 @@ func (h *play) startProcess() {
 		h.crashed()
 		return
 	}
+	if h.o.old {
+		// Not every old ledger can be begun with: that of which the audit log shows a deletion that
+		// it does not know ends the process, and says what to do.
+		h.line(LaneLedger, "the process does not start: %v", err)
+		h.rebuilds()
+		return
+	}
 	h.o.violate(Recovered, "the process does not start: %v", err)
 	h.judge()
 }
@@ -364,6 +372,9 @@ func (h *play) watch(p Point) Fate {
 	if fate == Proceed && h.awaited(p) {
 		h.hit, fate, h.fired = p, StopBefore, true
 	}
+	if h.lies && fate == Proceed && p.Place == InLedger {
+		fate = Lose
+	}
 	if h.full && fate == Proceed && growing(p) {
 		fate, h.fired, h.w.cause = Fail, true, vfs.ErrFull
 	}
@@ -400,6 +411,7 @@ func laneOf(p Point) Lane {
 func fateText(f Fate) string {
 	return map[Fate]string{Fail: " fails", FailAfter: " takes effect, and reports a failure",
 		StopBefore: " is not reached: the process stops", StopAfter: " is the last: the process stops",
+		Lose: " is said to be durable, and is not",
 	}[f]
 }
 
@@ -540,12 +552,13 @@ func (h *play) crashed() {
 	h.out.Crashes++
 	h.disk, h.effect, h.full = 0, nil, false // an operator makes room
 	// An fsync that failed ends the trust in its file until the machine is started anew.
-	if h.hit.Kind != string(vfs.OpSync) && choose.Yes(h.c, "the process alone") {
+	if h.hit.Kind != string(vfs.OpSync) && !h.lies && choose.Yes(h.c, "the process alone") {
 		h.line(LaneCrash, "the process is killed")
 		h.w.Kill()
 	} else {
 		h.hit = Point{}
 		h.line(LaneCrash, "the machine stops")
+		h.losesCommits()
 		all := h.opts.Bounds != nil && choose.Yes(h.c, "all that was not synced survives")
 		h.w.Crash(func(label string, n int) int {
 			if h.opts.Bounds != nil && all {
@@ -567,7 +580,7 @@ func (h *play) crashed() {
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *play) heal() {
 	h.healing = true
-	h.store, h.storm, h.lag, h.full = nil, false, false, false
+	h.store, h.storm, h.lag, h.full, h.lies = nil, false, false, false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")

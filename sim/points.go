@@ -71,6 +71,7 @@ const (
 	FailAfter       // it happens, and an error is reported all the same
 	StopBefore      // the process is stopped before it
 	StopAfter       // the process is stopped after it
+	Lose            // of a commit: it happens, and is undone when the machine stops
 )
 
 var errInjected = errors.New("injected fault")
@@ -119,6 +120,8 @@ func (w *World) wire() {
 			return offsets.FailBefore
 		case FailAfter, StopAfter:
 			return offsets.FailAfter
+		case Lose:
+			return offsets.Lose
 		default:
 			return offsets.NoFault
 		}

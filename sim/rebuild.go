@@ -182,6 +182,9 @@ func (o *Oracle) bury() {
 				o.onRecord[f.Add.Attempt] = true
 			}
 		}
+		for _, a := range truth.logs[i].attempts { // of the effect that was under way, too
+			o.onRecord[a.ID] = true
+		}
 	}
 	o.buried = append(o.buried, truth)
 }

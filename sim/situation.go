@@ -40,6 +40,7 @@ const (
 	Divergence
 	PluginTrap
 	OldLedger
+	LostCommits
 	situationsMax
 )
 
@@ -63,6 +64,7 @@ var situationNames = [situationsMax]string{
 	Divergence:          "a leader change cuts off what was copied",
 	PluginTrap:          "a plugin traps while something could be deleted",
 	OldLedger:           "an old ledger is put back",
+	LostCommits:         "commits of the ledger are lost that were said to be durable",
 }
 
 // String is the situation in words.
@@ -105,7 +107,7 @@ func (p *Project) NotApplicable(s Situation) string {
 		if p.wild == nil {
 			return "the plugins are those of the configuration, and run as they are"
 		}
-	case OldLedger:
+	case OldLedger, LostCommits:
 		if kafka {
 			return "a lost ledger is simulated with plain files"
 		}

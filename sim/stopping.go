@@ -90,7 +90,7 @@ func plainly(v any) []byte {
 // stopsCleanly tells the process to stop, and begins another one.
 func (h *play) stopsCleanly() {
 	h.disk = 0
-	if h.w.Ended() == nil && h.w.Stop() {
+	if h.w.Ended() == nil && !h.lies && h.w.Stop() {
 		h.line(LaneCrash, "the process stops cleanly, and then the machine")
 		h.startProcess()
 		return

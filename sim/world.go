@@ -569,7 +569,11 @@ func (w *World) Crash(choose func(label string, n int) int) {
 	if w.oracle != nil {
 		w.oracle.crashed()
 	}
-	w.ended()
+	lost := w.Medium.Lossy()
+	if lost && w.oracle != nil {
+		w.oracle.bury()
+	}
+	w.ended(w.Medium.Crash(), lost)
 }
 
 // Kill ends the process alone: what it wrote is there, and what it did not sync is still not.
@@ -577,13 +581,24 @@ func (w *World) Kill() {
 	disk := w.Disk.Clone()
 	w.Disk.Crash(nil)
 	w.Disk = disk
-	w.ended()
+	kept := w.Medium.Clone() // the machine has it, and writes it
+	w.Medium.Crash()
+	w.ended(kept, false)
 }
 
-func (w *World) ended() {
+// ended is the end of a process, with what it leaves of the ledger. Where commits were lost it is
+// an older one.
+func (w *World) ended(medium *offsets.Memory, lost bool) {
 	w.letGo()
-	w.Medium = w.Medium.Crash()
+	w.Medium = medium
 	w.wire()
+	if lost {
+		w.boltKnown = false
+	}
+	if lost && w.oracle != nil {
+		w.oracle.forget()
+		w.oracle.old = true
+	}
 	w.stopped = false
 	if w.process != nil {
 		w.process.err = ErrCrashed

@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestLostCommits: a medium says too early that commits are durable, and the machine stops. What is
+// left is an older ledger: nothing that its copies do not prove goes, and a rebuild finds all that
+// was lost. Where the audit log shows that the ledger does not know what went, no process starts.
+func TestLostCommits(t *testing.T) {
+	t.Parallel()
+	p := plainProject(t)
+	lost, refused := 0, 0
+	for n := range 40 {
+		for _, state := range []string{"0", "1"} {
+			out := scripted(t, p, "owner: rolls", fmt.Sprintf("stop: later, and commits of the ledger "+
+				"are lost; operations before: %d; after the operation: %s", n, state),
+				"process: runs", "time: passes, and the process runs; time: an hour",
+				"operator: rebuilds the ledger", "process: runs")
+			if out.Violation != nil {
+				t.Errorf("%d, %s: %s", n, state, out.Violation)
+			}
+			lost += out.Met[LostCommits]
+		}
+	}
+	out := scripted(t, p, "time: passes, and the process runs; time: an hour",
+		"stop: later, and commits of the ledger are lost; operations before: 11", "process: runs",
+		"owner: rolls", "stop: at a moment; moment: between the record of a deletion and its audit "+
+			"outcome", "process: runs")
+	for _, l := range out.Trace {
+		if l.Lane == LaneLedger && strings.HasPrefix(l.Text, "the process does not start") {
+			refused++
+		}
+	}
+	if lost == 0 || refused == 0 || out.Violation != nil {
+		t.Errorf("commits were lost %d times, a start refused %d times: %v", lost, refused,
+			out.Violation)
+	}
+}
