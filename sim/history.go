@@ -488,6 +488,12 @@ func (h *play) after(f engine.Effect, r engine.Result) {
 	h.heed.ended(f, r)
 	h.mix(fmt.Sprintf("%T", r))
 	switch r := r.(type) {
+	case engine.Selected:
+		if f, ok := f.(engine.Select); ok && h.opts.Trace {
+			for _, line := range saidLines(f, &r) {
+				h.line(LanePolicy, "%s", line)
+			}
+		}
 	case engine.Copied:
 		h.line(LaneCopied, "%s is copied up to %d", subject(f), r.Offset)
 	case engine.Moved:
