@@ -220,6 +220,11 @@ func (l *logIndex) missing() tier.Range {
 			to = r.Base
 		}
 	}
+	for _, h := range l.state.Holes { // recorded out of order, as a rebuild finds them
+		if h.Range.Next > from && (to < 0 || h.Range.Base < to) {
+			to = h.Range.Base
+		}
+	}
 	if to <= from {
 		return tier.Range{}
 	}

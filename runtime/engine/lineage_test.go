@@ -424,3 +424,21 @@ func TestTheGrowingSegmentIsKept(t *testing.T) {
 		t.Errorf("all are closed: %d, want 2", closed.growing)
 	}
 }
+
+// TestAHoleEndsWhereTheNextOneBegins: a rebuild found a hole above offsets whose copy it did not
+// take over, since its object is damaged. Nothing is a hole twice.
+func TestAHoleEndsWhereTheNextOneBegins(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 10, Next: 3, Holes: []tier.Hole{{Range: tier.Range{Base: 20, Next: 30}}}}})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+	r.seen(tail(30))
+	f := take[RecordHole](r)
+	if f.Range != (tier.Range{Base: 10, Next: 20}) {
+		t.Fatalf("hole %s, want [10, 20)", f.Range)
+	}
+	r.step(Finished{ID: f.ID, Result: HoleDone{Hole: tier.Hole{Range: f.Range}, Offset: 30, Next: 4,
+		Published: true}})
+	r.none()
+}
