@@ -27,37 +27,32 @@ func benchID(n int) (id tier.AttemptID) {
 	return id
 }
 
-// benchAttempt is an attempt to copy a Kafka segment.
-func benchAttempt(n int, r tier.Range) tier.Attempt {
-	return tier.Attempt{ID: benchID(n), Epoch: 1, Range: r, StartedAt: 1_700_000_000_000_000_000,
-		Names: benchNames(r.Base)}
-}
-
-// namesOf has what benchNames gave.
-var namesOf sync.Map
-
-// benchNames are the names of a segment's files. They are made once: to make them costs as much as
-// all else that a caller does.
+// benchNames are the names of a segment's files.
 func benchNames(base tier.Offset) []string {
-	if names, ok := namesOf.Load(base); ok {
-		return names.([]string)
-	}
 	var names []string
 	for _, suffix := range []string{"log", "index", "timeindex"} {
 		names = append(names, fmt.Sprintf("%020d.%s", base, suffix))
 	}
-	namesOf.Store(base, names)
 	return names
 }
 
+// benchAttempt is an attempt to copy a Kafka segment.
+func benchAttempt(n int, r tier.Range) tier.Attempt { return attemptOf(n, r, benchNames(r.Base)) }
+
+func attemptOf(n int, r tier.Range, names []string) tier.Attempt {
+	return tier.Attempt{ID: benchID(n), Epoch: 1, Range: r, StartedAt: 1_700_000_000_000_000_000,
+		Names: names}
+}
+
 // benchCopy is the finished copy of a Kafka segment.
-func benchCopy(n int, r tier.Range) tier.Copy {
-	a := benchAttempt(n, r)
+func benchCopy(n int, r tier.Range) tier.Copy { return copyOf(n, benchAttempt(n, r)) }
+
+func copyOf(n int, a tier.Attempt) tier.Copy {
 	c := tier.Copy{Attempt: a.ID, Epoch: 1, ModTime: a.StartedAt, Verified: tier.VerifySample,
-		FinishedAt: a.StartedAt + 1e9, Content: tier.Content{Range: r, MaxTime: a.StartedAt,
-			Batches: 5000, LastNext: r.Next,
+		FinishedAt: a.StartedAt + 1e9, Content: tier.Content{Range: a.Range, MaxTime: a.StartedAt,
+			Batches: 5000, LastNext: a.Range.Next,
 			Files:   make([]tier.SourceFile, 0, len(a.Names)),
-			Lineage: []tier.EpochStart{{Epoch: 12, Start: r.Base}}}}
+			Lineage: []tier.EpochStart{{Epoch: 12, Start: a.Range.Base}}}}
 	for i, name := range a.Names {
 		size := int64(1<<30) >> (10 * i)
 		f := tier.SourceFile{FileDigest: tier.FileDigest{Name: name, Size: size, CRC32C: uint32(n)},
@@ -88,11 +83,15 @@ func BenchmarkAppend(b *testing.B) {
 				opened[i] = tier.LogOpened{Log: logs[i], Epoch: 1}
 			}
 			commitTogether(b, l, opened)
+			names := make([][]string, 1+b.N/len(logs))
+			for base := range names {
+				names[base] = benchNames(tier.Offset(base))
+			}
 			before := count.n.Load()
 			b.ResetTimer()
 			var wg sync.WaitGroup
 			for i := range callers {
-				wg.Go(func() { copySegments(b, l, logs, i, callers) })
+				wg.Go(func() { copySegments(b, l, logs, names, i, callers) })
 			}
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -103,15 +102,17 @@ func BenchmarkAppend(b *testing.B) {
 
 // copySegments is one of several callers that append b.N records together. It copies its share of
 // the logs from their beginning, a segment of each in turn: every second record advances the copied
-// offset of one.
-func copySegments(b *testing.B, l *Ledger, logs []tier.LogID, caller, callers int) {
+// offset of one. The names of the segments at each base are made before: that would cost as much as
+// all else that a caller does.
+func copySegments(b *testing.B, l *Ledger, logs []tier.LogID, names [][]string,
+	caller, callers int) {
 	for n := caller; 2*n < b.N; n += callers {
 		base := tier.Offset(n / len(logs))
 		id, r := logs[n%len(logs)], span(base, base+1)
-		c := benchCopy(n, r)
+		a := attemptOf(n, r, names[base])
+		c := copyOf(n, a)
 		var err error
-		c.Position, err = l.Append(context.Background(),
-			tier.CopyStarted{Log: id, Attempt: benchAttempt(n, r)})
+		c.Position, err = l.Append(context.Background(), tier.CopyStarted{Log: id, Attempt: a})
 		if err != nil {
 			b.Error(err)
 			return
