@@ -2,69 +2,58 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/sim/choose"
 )
 
-// BenchmarkHistory makes histories of the built-in project, of seeds that do not fail, and says how
-// many times the cost of their policy evaluations alone one of them costs.
+// BenchmarkHistory makes histories of the built-in project, of seeds that do not fail, and after
+// each of them asks its policies again what they were asked in it: by turns, so that whatever else
+// the machine does slows down both.
 func BenchmarkHistory(b *testing.B) {
 	p, err := Builtin()
 	if err != nil {
 		b.Fatal(err)
 	}
-	var operations, steps, crashes, decisions int
+	var operations, steps, crashes []int
+	decisions := 0
+	var history, evaluations time.Duration
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
-		out := p.Run(choose.NewRandom(seed%100+1), Options{})
-		operations += out.Operations
-		steps += out.Effects
-		crashes += out.Crashes
-		decisions += out.Decisions
-	}
-	n := float64(b.N)
-	b.ReportMetric(float64(operations)/n, "operations/history")
-	b.ReportMetric(float64(steps)/n, "effects/history")
-	b.ReportMetric(float64(crashes)/n, "crashes/history")
-	b.ReportMetric(float64(decisions)/n, "decisions/history")
-	b.ReportMetric(n/b.Elapsed().Seconds(), "histories/s")
-}
-
-// BenchmarkDecisions asks the policies of the built-in project about one set of facts as often as
-// an average history does.
-func BenchmarkDecisions(b *testing.B) {
-	p, err := Builtin()
-	if err != nil {
-		b.Fatal(err)
-	}
-	var facts *gate.Facts
-	asked := 0
-	for seed := uint64(1); seed <= 20; seed++ {
-		out := p.runAsked(choose.NewRandom(seed), func(f *gate.Facts) { facts = f })
-		asked += out.Decisions
-	}
-	for b.Loop() {
-		for range asked / 20 {
-			if _, err := p.Config.Policies.Decide(context.Background(), facts); err != nil {
+		var asked []*gate.Facts
+		began := time.Now()
+		out := p.Run(choose.NewRandom(seed%100+1), Options{
+			asked: func(f *gate.Facts, _ rego.Evaluation) { asked = append(asked, f) }})
+		history += time.Since(began)
+		began = time.Now()
+		for _, f := range asked {
+			if _, err := p.Config.Policies.Decide(context.Background(), f); err != nil {
 				b.Fatal(err)
 			}
 		}
+		evaluations += time.Since(began)
+		operations = append(operations, out.Operations)
+		steps = append(steps, out.Effects)
+		crashes = append(crashes, out.Crashes)
+		decisions += len(asked)
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "histories/s")
+	n := float64(b.N)
+	b.ReportMetric(median(operations), "operations/history")
+	b.ReportMetric(median(steps), "effects/history")
+	b.ReportMetric(median(crashes), "crashes/history")
+	b.ReportMetric(float64(decisions)/n, "decisions/history")
+	b.ReportMetric(float64(history.Nanoseconds())/n, "ns/history")
+	b.ReportMetric(float64(evaluations.Nanoseconds())/n, "evaluations-ns/history")
 }
 
-// runAsked makes a history and hands on the facts of its questions.
-func (p *Project) runAsked(c choose.Chooser, asked func(*gate.Facts)) *Outcome {
-	q := *p
-	return q.Run(c, Options{asked: func(f *gate.Facts, e rego.Evaluation) {
-		if e.Delete {
-			asked(f)
-		}
-	}})
+func median(of []int) float64 {
+	slices.Sort(of)
+	return float64(of[len(of)/2])
 }
 
 // BenchmarkShrink shrinks one failure: a property that no local segment ever goes.

@@ -40,7 +40,7 @@ var searches = map[planted.Fault]search{
 		often: map[string]int{"store: fails an upload": 4}},
 	planted.RecordAfterDrop: {by: []Property{PersistBeforeAct}},
 	planted.NoDirectorySync: {by: []Property{PersistBeforeAct, NoUncopiedDelete, AuditTrue,
-		CountedOnce}},
+		CountedOnce, CleanStop}},
 	planted.ListingIsProof: {by: []Property{StartFirst, OrphanNeverLive, CopiedSound},
 		often: map[string]int{"store: lags with its listings from now on": 8, passes: 3}},
 	planted.UnknownIsFailure: {by: []Property{AuditTrue, CountedOnce},

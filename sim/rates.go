@@ -46,7 +46,11 @@ func (p *Project) drawRates(c choose.Chooser) rates {
 	r.length = by.Rate("length", 60, 90, 160)
 	r.faultless = by.Rate("faultless", 0, 0, 0, 0, 0, 0, 0, 1) == 1
 	for _, kind := range faultKinds {
-		if rate := by.Rate(kind, 0, 1, 2, 4); !r.faultless {
+		levels := []int{0, 1, 2, 4}
+		if kind == kindStop {
+			levels = []int{2, 4, 8, 12} // a crash is in the middle of what recoveries are for
+		}
+		if rate := by.Rate(kind, levels...); !r.faultless {
 			r.kinds[kind] = rate
 		}
 	}

@@ -40,6 +40,9 @@ var units = map[string]struct {
 }{
 	"ns/op":      {seconds, 1e-9},
 	"ns/segment": {seconds, 1e-9},
+	"ns/history": {seconds, 1e-9},
+
+	"evaluations-ns/history": {seconds, 1e-9},
 
 	"gate-ns/decision": {seconds, 1e-9},
 	"opa-ns/decision":  {seconds, 1e-9},
