@@ -101,6 +101,7 @@ func (h *play) rebuilds() {
 		h.judge()
 	}
 	h.line(LaneLedger, "is rebuilt")
+	h.putBack = nil // RATIONALE says why
 	h.startProcess()
 }
 
