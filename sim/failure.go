@@ -31,7 +31,8 @@ func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
 
 // Shrink makes a failure smaller: the history that it then is breaks the same promise in fewer
 // steps. runsMax bounds how many histories that may take; more, which is asked before each,
-// ends it sooner. The outcome has its trace.
+// ends it sooner. The outcome has its trace. A failure that does not come about again, as of a
+// history that is not the same twice, is given back as it is.
 func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	want := f.Outcome.Violation.Property
 	made := choose.Shrink(f.Scenario.Choices, runsMax,
@@ -46,7 +47,9 @@ func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	s := *f.Scenario
 	s.Choices = made
 	out, err := p.Replay(&s)
-	must(err) // it was recorded from this very project
+	if err != nil || out.Violation == nil || out.Violation.Property != want {
+		return f
+	}
 	s.Segment = out.Violation.Segment
 	return &Failure{Seed: f.Seed, Rates: f.Rates, Scenario: &s, Outcome: out}
 }
