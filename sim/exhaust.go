@@ -29,8 +29,8 @@ var boundedFaults = []storeFault{uploadFaults[0], uploadFaults[1], uploadFaults[
 
 // String is what the search is exhaustive within.
 func (b *Bounds) String() string {
-	return fmt.Sprintf("1 log of %d closed segments, up to %d actions of %d kinds, and at every "+
-		"operation a stop, or a fault of the store: up to %d of them in a history", b.Segments,
+	return fmt.Sprintf("1 log of %d closed segments, up to %d actions of %d kinds, and before "+
+		"every change a stop, or a fault of the store: up to %d of them in a history", b.Segments,
 		b.Actions, len(boundedActs), b.Disturbances)
 }
 

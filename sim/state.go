@@ -3,6 +3,9 @@ package sim
 import (
 	"fmt"
 	"hash/fnv"
+	"path"
+
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // state identifies what the world holds now: disk, store, ledger, clock and what waits. Two
@@ -25,11 +28,19 @@ func (h *play) state() uint64 {
 		for _, f := range h.w.files(l.id) {
 			add("%s %q", f.at, f.data)
 		}
+		dir := path.Join(h.w.source(), h.w.logDir(l.id))
+		for _, d := range []string{dir, path.Join(dir, trashDir)} { // what a crash would leave
+			h.w.Disk.LookSynced(d, func(i vfs.Info, data []byte) { add("%s/%s %q", d, i.Name, data) })
+		}
 	}
 	for _, in := range h.w.intents() {
 		add("%+v", *in)
 	}
-	add("%v %d %v %d", h.w.Objects.Keys(), h.w.Now, h.w.Paused, h.disk)
+	h.w.Objects.Look(func(key string, data []byte) { add("%s %q", key, data) })
+	for _, late := range h.w.Bucket.Late() {
+		add("%s %q", late.Key, late.Data)
+	}
+	add("%d %v %d", h.w.Now, h.w.Paused, h.disk)
 	for _, id := range h.w.process.engine.Logs() {
 		v, _ := h.w.process.engine.Log(id)
 		add("%s", plainly(v))

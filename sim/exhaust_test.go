@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	thanos "github.com/thanos-io/objstore"
+
+	"github.com/tierd/tierd/objstore/fault"
+)
+
+// TestStateTellsWorldsApart: a search does not go on from a state that it met before, so whatever
+// can still make a difference has to be part of it.
+func TestStateTellsWorldsApart(t *testing.T) {
+	t.Parallel()
+	nothing := func(*rig) {}
+	unsynced := func(r *rig) {
+		f, err := r.w.Disk.Create(SegmentPath(orders, 100))
+		r.do(err)
+		r.do(f.Close())
+	}
+	for name, c := range map[string]struct {
+		one, other func(*rig)
+		same       bool
+	}{
+		"nothing happens": {nothing, nothing, true},
+		"an object has other bytes": {one: nothing, other: func(r *rig) {
+			r.w.Objects.Put(r.object(0), []byte("other"))
+		}},
+		"an upload is still to come": {one: nothing, other: func(r *rig) {
+			r.w.Bucket.SetHook(func(fault.Op) fault.Effect { return fault.Effect{Late: true} })
+			body := thanos.NopCloserWithSize(strings.NewReader("x"))
+			r.do(r.w.Bucket.Upload(t.Context(), "late", body))
+		}},
+		"a file is not synced": {one: unsynced, other: func(r *rig) {
+			unsynced(r)
+			r.do(r.w.Disk.Sync("wal/orders/0"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var states []uint64
+			for _, do := range []func(*rig){c.one, c.other} {
+				r := newRig(t)
+				r.copied(1)
+				do(r)
+				h := &play{w: r.w, o: r.oracle}
+				states = append(states, h.state())
+			}
+			if same := states[0] == states[1]; same != c.same {
+				t.Errorf("they are the same state: %t", same)
+			}
+		})
+	}
+}
