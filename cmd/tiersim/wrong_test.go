@@ -84,7 +84,7 @@ func TestExamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, said := tiersim(t, "check", "--config", "../../testdata/sim/examples/"+name,
-				"--seeds", "8", "--out", t.TempDir(), "--allow-vacuous")
+				"--seeds", "24", "--out", t.TempDir(), "--allow-vacuous")
 			if code != exitPassed {
 				t.Errorf("exit code %d:\n%s", code, said)
 			}
@@ -108,7 +108,7 @@ func TestInit(t *testing.T) {
 	if code, _ := tiersim(t, "init", dir); code != exitBadInput {
 		t.Errorf("a second init: exit code %d, want %d", code, exitBadInput)
 	}
-	code, said := tiersim(t, "check", "--config", dir, "--seeds", "8", "--out", dir,
+	code, said := tiersim(t, "check", "--config", dir, "--seeds", "24", "--out", dir,
 		"--allow-vacuous")
 	if code != exitPassed || strings.Contains(said, "never true") ||
 		strings.Contains(said, "never false") {
