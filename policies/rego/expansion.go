@@ -16,18 +16,67 @@ const partsMax = 1e6
 
 // parts is how many parts a value has at most: own, and arg times those of the largest argument of
 // the function in which it is made. Elements that are iterated over count as one.
-type parts struct{ own, arg float64 }
+type parts struct {
+	own, arg float64
+	of       *parts // what each of its elements has; nil: no less than itself, as far as is known
+}
 
 var onePart = parts{own: 1}
 
-func (p parts) plus(q parts) parts { return parts{p.own + q.own, p.arg + q.arg} }
-func (p parts) or(q parts) parts   { return parts{max(p.own, q.own), max(p.arg, q.arg)} }
+// with is p with one more element.
+func (p parts) with(e parts) parts {
+	of := e
+	if p.of != nil {
+		of = p.of.or(e)
+	}
+	return parts{p.own + e.own, p.arg + e.arg, &of}
+}
+
+// beside is a value with the elements of both.
+func (p parts) beside(q parts) parts {
+	of := p.below(1).or(q.below(1))
+	return parts{p.own + q.own, p.arg + q.arg, &of}
+}
+
+func (p parts) or(q parts) parts {
+	out := parts{own: max(p.own, q.own), arg: max(p.arg, q.arg)}
+	if p.of != nil || q.of != nil {
+		of := p.below(1).or(q.below(1))
+		out.of = &of
+	}
+	return out
+}
+
+// below is what stands in p that many levels down.
+func (p parts) below(levels int) parts {
+	for ; levels > 0 && p.of != nil; levels-- {
+		p = *p.of
+	}
+	return p
+}
+
+// given is what a function gives whose largest argument has that many parts.
+func (p parts) given(largest parts) parts {
+	out := parts{own: p.own + p.arg*largest.own, arg: p.arg * largest.arg}
+	if p.of != nil {
+		of := p.of.given(largest)
+		out.of = &of
+	}
+	return out
+}
 
 // expansion computes the parts of values in a compiled set.
 type expansion struct {
 	compiler *ast.Compiler
-	rules    map[*ast.Rule]parts
+	rules    map[*ast.Rule]ruleParts
 	err      *ast.Error // the first
+}
+
+// ruleParts are those of what one rule, or one clause of a function, gives.
+type ruleParts struct {
+	value parts // of the rule, or of an element of the set to which it adds one
+	all   parts // with the keys under which it stands
+	depth int   // how long a reference is that gives the value
 }
 
 // withExpansion has a compiler refuse values that are put into themselves, as it were, until nobody
@@ -40,7 +89,7 @@ func withExpansion(c *ast.Compiler) *ast.Compiler {
 }
 
 func checkExpansion(c *ast.Compiler) *ast.Error {
-	x := &expansion{compiler: c, rules: map[*ast.Rule]parts{}}
+	x := &expansion{compiler: c, rules: map[*ast.Rule]ruleParts{}}
 	for _, path := range paths(c.Modules) {
 		for _, r := range c.Modules[path].Rules {
 			if x.rule(r); x.err != nil {
@@ -51,10 +100,14 @@ func checkExpansion(c *ast.Compiler) *ast.Error {
 	return nil
 }
 
-// rule is the parts of what one rule, or one clause of a function, gives.
-func (x *expansion) rule(r *ast.Rule) (out parts) {
+// rule computes the parts of a rule, once.
+func (x *expansion) rule(r *ast.Rule) ruleParts {
 	if p, known := x.rules[r]; known {
 		return p
+	}
+	out := ruleParts{depth: len(r.Ref())}
+	if r.Head.RuleKind() == ast.MultiValue {
+		out.depth++
 	}
 	for part := r; part != nil; part = part.Else {
 		v := values{x, map[ast.Var]parts{}}
@@ -62,34 +115,59 @@ func (x *expansion) rule(r *ast.Rule) (out parts) {
 			v.bind(a, parts{arg: 1})
 		}
 		v.body(part.Body)
-		sum := parts{}
+		value, all := part.Head.Value, parts{}
+		if value == nil {
+			value = part.Head.Key
+		}
 		for _, t := range append([]*ast.Term{part.Head.Key, part.Head.Value},
 			part.Head.Reference[1:]...) {
-			if t != nil {
-				sum = sum.plus(v.term(t, part.Location))
+			if t == nil {
+				continue
+			}
+			p := v.term(t, part.Location)
+			if all = all.with(p); t == value {
+				out.value = out.value.or(p)
 			}
 		}
-		out = out.or(sum)
+		out.all = out.all.or(all)
 	}
 	x.rules[r] = out
 	return out
 }
 
-// rulesOf is the parts of what a reference to rules gives, or of a function's result. Of rules that
-// give one value between them the largest counts; what others give comes together.
+// at is what a reference of that length to the rule gives.
+func (r ruleParts) at(length int) parts {
+	p := r.value.below(length - r.depth)
+	for range r.depth - length {
+		p = parts{r.all.own, r.all.arg, new(p)}
+	}
+	return p
+}
+
+// rulesOf is the parts of what a reference to rules gives, or of a function's result. Where that is
+// what one of them gives, the largest counts, as it does of rules that have one value between them;
+// what others give comes together.
 func (x *expansion) rulesOf(ref ast.Ref) (out parts, some bool) {
+	var one parts
 	largest := map[string]parts{}
 	for _, r := range x.compiler.GetRulesDynamic(ref) {
-		p, name := x.rule(r), r.Ref().String()
+		some = true
+		p := x.rule(r)
+		at := p.at(len(ref))
+		if len(ref) >= p.depth {
+			one = one.or(at)
+			continue
+		}
+		name := r.Ref().String()
 		counted := largest[name] // is in out already
 		if r.Head.RuleKind() == ast.SingleValue && r.Ref().IsGround() {
-			p = p.or(counted)
-			largest[name] = p
+			at = at.or(counted)
+			largest[name] = at
 		}
-		out = parts{out.own + p.own - counted.own, out.arg + p.arg - counted.arg}
-		some = true
+		out = out.beside(at)
+		out.own, out.arg = out.own-counted.own, out.arg-counted.arg
 	}
-	return out, some
+	return out.beside(one), some
 }
 
 // values are the variables of a rule that are bound, with their parts.
@@ -104,7 +182,7 @@ func (v values) body(b ast.Body) {
 		case *ast.Term:
 			v.term(terms, e.Location)
 		case *ast.Every:
-			v.bind(terms.Value, v.term(terms.Domain, e.Location))
+			v.bind(terms.Value, v.term(terms.Domain, e.Location).below(1))
 			v.body(terms.Body)
 		case []*ast.Term:
 			if e.IsEquality() {
@@ -156,7 +234,7 @@ func (v values) bind(t *ast.Term, p parts) {
 func (v values) term(t *ast.Term, at *ast.Location) parts {
 	at = placed(t.Location, at)
 	sum := onePart
-	add := func(t *ast.Term) { sum = sum.plus(v.term(t, at)) }
+	add := func(t *ast.Term) { sum = sum.with(v.term(t, at)) }
 	switch value := t.Value.(type) {
 	case ast.Var:
 		if p, bound := v.known[value]; bound {
@@ -170,7 +248,7 @@ func (v values) term(t *ast.Term, at *ast.Location) parts {
 			}
 			return onePart
 		}
-		return v.term(value[0], at)
+		return v.term(value[0], at).below(len(value) - 1)
 	case ast.Call:
 		return v.call(value[0].Value.(ast.Ref), value[1:], at)
 	case *ast.Array:
@@ -207,20 +285,28 @@ func (v values) arity(op ast.Ref) int {
 // call is the parts of a function's result. What a built-in one makes has all of its arguments in
 // it, as far as is known here, where it is no single number.
 func (v values) call(op ast.Ref, args []*ast.Term, at *ast.Location) parts {
-	all, most := onePart, parts{}
-	for _, a := range args {
-		p := v.term(a, at)
-		all, most = all.plus(p), most.or(p)
+	all, largest, of := onePart, parts{}, make([]parts, len(args))
+	for i, a := range args {
+		of[i] = v.term(a, at)
+		all, largest = all.with(of[i]), largest.or(of[i])
 	}
 	b := ast.BuiltinMap[op.String()]
 	if b == nil {
 		f, _ := v.rulesOf(op)
-		return v.bounded(parts{f.own + f.arg*most.own, f.arg * most.arg}, at)
+		return v.bounded(f.given(largest), at)
+	}
+	if b.Name == ast.ObjectGet.Name && len(args) == b.Decl.Arity() { // at a key, or a path of them
+		levels := 1
+		if path, isArray := args[1].Value.(*ast.Array); isArray {
+			levels = path.Len()
+		}
+		return of[0].below(levels).or(of[2])
 	}
 	switch b.Decl.Result().(type) {
 	case types.Number, types.Boolean, types.Null, nil:
 		return onePart
 	}
+	all.of = nil
 	return v.bounded(all, at)
 }
 
