@@ -300,8 +300,10 @@ func (o *Oracle) concluded() {
 		went = append(went, fmt.Sprintf("%s %d", d.log, d.base))
 	}
 	for _, in := range o.w.intents() {
-		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal {
-			said = append(said, fmt.Sprintf("%s %d", in.log, in.base))
+		name := fmt.Sprintf("%s %d", in.log, in.base)
+		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal &&
+			(!o.untold[in.seq] || slices.Contains(went, name)) {
+			said = append(said, name)
 		}
 	}
 	slices.Sort(went)

@@ -78,6 +78,9 @@ type Oracle struct {
 	onRecord   map[tier.AttemptID]bool      // attempts that ever were
 	served     map[tier.AttemptID]bool      // whose copies were ever part of their log
 	objections map[uint64]string            // to the deletion of a file, by inode, when it was taken
+	// untold are the announced deletions, by sequence number, of which nobody can tell how they
+	// ended: before that was looked for, the owner of the log removed the segment.
+	untold     map[uint64]bool
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -142,9 +145,9 @@ func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
-		objections: map[uint64]string{},
-		fence:      fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
-		starts:     map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
+		objections: map[uint64]string{}, untold: map[uint64]bool{},
+		fence:  fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
+		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}
 	return w.oracle
 }
@@ -242,6 +245,11 @@ func (o *Oracle) removed(id tier.LogID, base tier.Offset) {
 	o.changed = true
 	if s := o.record(id).segment(base); s != nil {
 		s.removed = true
+	}
+	for _, in := range o.w.intents() {
+		if in.outcome == "" && in.action == tier.DeleteLocal && in.is(id, base) {
+			o.untold[in.seq] = true
+		}
 	}
 }
 

@@ -258,11 +258,17 @@ func (w *World) readLedger() (*ledgerTruth, error) {
 
 // intent is a deletion that the audit log announced, with its outcome, if it has one.
 type intent struct {
+	seq     uint64
 	action  tier.Action
 	log     string
 	base    tier.Offset
 	sum     tier.SHA256
 	outcome tier.OutcomeResult
+}
+
+// is reports whether it is of the segment.
+func (in *intent) is(id tier.LogID, base tier.Offset) bool {
+	return in.log == id.String() && in.base == base
 }
 
 // intents reads the audit log as it would be after a crash now that drops what is not synced. It
@@ -325,7 +331,7 @@ func (t *auditTruth) line(line []byte) {
 		return // torn: it was never durable
 	}
 	if r.Intent != nil {
-		in := &intent{r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.SHA256, ""}
+		in := &intent{r.Seq, r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.SHA256, ""}
 		t.bySeq[r.Seq] = in
 		t.intents = append(t.intents, in)
 	} else if r.Outcome != nil && t.bySeq[r.Outcome.Of] != nil {

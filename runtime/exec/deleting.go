@@ -116,6 +116,9 @@ func (x *Executor) startFirst(ctx context.Context, log tier.LogID, facts *gate.F
 		return nil, nil
 	}
 	if end > facts.Log.LogStart {
+		if why := x.MayRecord(ctx, log); why != nil {
+			return why, nil
+		}
 		r, err := x.move(ctx, log, tier.StartMoved{Log: log, Start: end, Cause: tier.MoveExpired,
 			At: x.c.Now()})
 		if failed, ok := r.(engine.Failed); ok || err != nil {
