@@ -150,7 +150,7 @@ func (r ruleParts) at(length int) parts {
 func (x *expansion) rulesOf(ref ast.Ref) (out parts, some bool) {
 	var one parts
 	largest := map[string]parts{}
-	for _, r := range x.compiler.GetRulesDynamic(ref) {
+	for _, r := range x.compiler.GetRulesDynamicWithOpts(ref, ast.RulesOptions{}) {
 		some = true
 		p := x.rule(r)
 		at := p.at(len(ref))
