@@ -169,19 +169,14 @@ func (s *Set) judge(said said) (gate.Decision, error) {
 
 // eval runs a question and returns the values in the order of its asks, and the number of steps.
 func (s *Set) eval(ctx context.Context, q *query, in *Input) ([]ast.Value, int64, error) {
-	var found []ast.Value
-	var steps int64
-	err := s.placed(ctx, in, func(e *evaluation) (err error) {
-		found, steps, err = s.run(e, q)
-		return err
-	})
-	return found, steps, err
+	e, err := s.placed(ctx, in, func(e *evaluation) error { return s.run(e, q) })
+	return e.found, e.steps(), err
 }
 
 // run is eval once.
-func (s *Set) run(e *evaluation, q *query) ([]ast.Value, int64, error) {
+func (s *Set) run(e *evaluation, q *query) error {
 	if err := s.begin(e, q.body, q.compiler); err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer e.end()
 	found := make([]ast.Value, len(q.asks))
@@ -196,12 +191,11 @@ func (s *Set) run(e *evaluation, q *query) ([]ast.Value, int64, error) {
 		}
 		return nil
 	}))
-	steps := s.opts.Steps - max(e.limit.left.Load(), 0)
 	if err == nil && !answered {
 		err = errors.New("the policies are undefined for this input")
 	}
-	if err != nil {
-		return nil, steps, err
+	if err == nil {
+		e.found = found
 	}
-	return found, steps, nil
+	return err
 }

@@ -15,13 +15,18 @@ type evaluation struct {
 	set    *Set
 	ctx    context.Context // of whoever asks; once it has begun, it ends with the time-out too
 	in     *Input
-	run    func(*evaluation) error
-	tracer topdown.QueryTracer // nil where nobody looks
+	run    func(*evaluation) error // may be called for another evaluation at the same time
+	tracer topdown.QueryTracer     // nil where nobody looks
 	// every has rules evaluated also where their index says that they cannot have a result.
 	every bool
 	limit budget
 	query *topdown.Query
 	end   func() // to be called once the query is over
+
+	// What run came to. It is in here, because a Watch runs what hangs once more: what the one says
+	// must never be taken for what the other does.
+	found []ast.Value // in the order of the asks
+	parts []ast.Body
 
 	slot  int // in Watch.running
 	looks int // of the Watch, since it began
@@ -29,19 +34,28 @@ type evaluation struct {
 
 // evaluate runs an evaluation, in sight of the Watch.
 func (s *Set) evaluate(e *evaluation) error {
+	e.set = s
+	e.limit.left.Store(s.opts.Steps)
 	if err := s.Hung(); err != nil {
 		return err
 	}
-	e.set = s
-	e.limit.left.Store(s.opts.Steps)
-	s.opts.Watch.enter(e)
-	err := e.run(e)
-	s.opts.Watch.leave(e)
+	err := s.watched(e)
 	if hung := s.Hung(); hung != nil {
 		return hung // it has been said to decide nothing any more
 	}
 	return err
 }
+
+// watched runs an evaluation, and takes it out of the Watch also where OPA panics and somebody
+// recovers.
+func (s *Set) watched(e *evaluation) error {
+	s.opts.Watch.enter(e)
+	defer s.opts.Watch.leave(e)
+	return e.run(e)
+}
+
+// steps is how many steps it took.
+func (e *evaluation) steps() int64 { return e.set.opts.Steps - max(e.limit.left.Load(), 0) }
 
 // begin makes a query ready, whose results depend on policies, data and input alone.
 func (s *Set) begin(e *evaluation, body ast.Body, compiler ast.QueryCompiler) error {
@@ -105,16 +119,18 @@ func (s *Set) exceeded(err error) error {
 // placed evaluates by run. Where that took too many steps, or too long, the error begins with the
 // place that it had come to: it is run again for that, within the same bounds, and told by a
 // tracer.
-func (s *Set) placed(ctx context.Context, in *Input, run func(*evaluation) error) error {
-	err := s.evaluate(&evaluation{ctx: ctx, in: in, run: run})
+func (s *Set) placed(ctx context.Context, in *Input, run func(*evaluation) error) (*evaluation,
+	error) {
+	first := &evaluation{ctx: ctx, in: in, run: run}
+	err := s.evaluate(first)
 	if ctx.Err() == nil && (errors.Is(err, errSteps) || errors.Is(err, context.DeadlineExceeded)) {
 		last := &lastPlace{}
 		again := s.evaluate(&evaluation{ctx: ctx, in: in, run: run, tracer: last})
 		if again != nil && last.at != nil {
-			return fmt.Errorf("%s: %w", place(last.at), err)
+			err = fmt.Errorf("%s: %w", place(last.at), err)
 		}
 	}
-	return err
+	return first, err
 }
 
 // evalError names the place at which OPA gave up.

@@ -53,11 +53,9 @@ func (s *Set) Trace(ctx context.Context, in *Input) (*Trace, error) {
 		return nil, fmt.Errorf("%s: %w", in.action, err)
 	}
 	t := &tracer{}
+	// Whether it ended well is for Evaluate to say.
 	_ = s.evaluate(&evaluation{ctx: ctx, in: in, tracer: t, every: true,
-		run: func(e *evaluation) error {
-			_, _, err := s.run(e, q)
-			return err
-		}}) // whether it ended well is for Evaluate to say
+		run: func(e *evaluation) error { return s.run(e, q) }})
 	return &Trace{Silent: s.silent(asks, t.events), Cut: t.cut, events: t.events}, nil
 }
 

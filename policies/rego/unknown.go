@@ -75,20 +75,18 @@ func (s *Set) partial(ctx context.Context, a ask, in *Input) ([]ast.Body, error)
 	for i, f := range in.unknown {
 		unknown[i] = ast.NewTerm(factRef(f.Name))
 	}
-	var parts []ast.Body
-	err = s.placed(ctx, in, func(e *evaluation) error {
+	e, err := s.placed(ctx, in, func(e *evaluation) error {
 		if err := s.begin(e, body, compiler); err != nil {
 			return err
 		}
 		defer e.end()
-		var err error
-		parts, _, err = e.query.WithUnknowns(unknown).PartialRun(e.limit.ctx)
-		return s.failure(e, err)
+		parts, _, err := e.query.WithUnknowns(unknown).PartialRun(e.limit.ctx)
+		if err = s.failure(e, err); err == nil {
+			e.parts = parts
+		}
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return parts, nil
+	return e.parts, err
 }
 
 // reasonVar is the variable that stands for [number of the rule, reason].

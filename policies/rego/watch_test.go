@@ -136,10 +136,7 @@ func TestTracesTakeTheSameSteps(t *testing.T) {
 		var steps []int64
 		for _, again := range []*evaluation{{}, {tracer: &lastPlace{}}} {
 			again.ctx, again.in = t.Context(), in
-			again.run = func(e *evaluation) (err error) {
-				_, _, err = set.run(e, set.queries[f.Action])
-				return err
-			}
+			again.run = func(e *evaluation) error { return set.run(e, set.queries[f.Action]) }
 			if err := set.evaluate(again); err != nil {
 				t.Fatal(err)
 			}
@@ -148,5 +145,43 @@ func TestTracesTakeTheSameSteps(t *testing.T) {
 		if steps[0] != steps[1] {
 			t.Errorf("steps left: %v", steps)
 		}
+	}
+}
+
+// TestWhatIsRunAnewSaysNothing: an evaluation that is slow and not endless may end well while it is
+// run anew for its place, which stops before its end. What it came to is its own.
+func TestWhatIsRunAnewSaysNothing(t *testing.T) {
+	t.Parallel()
+	set, f := benchSet(t)
+	in := &Input{action: f.Action, now: f.Now}
+	var err error
+	if in.value, err = inputOf(f); err != nil {
+		t.Fatal(err)
+	}
+	q := set.queries[f.Action]
+	e, err := set.placed(t.Context(), in, func(e *evaluation) error { return set.run(e, q) })
+	if err != nil || len(e.found) != len(q.asks) {
+		t.Fatalf("found %v, %v", e.found, err)
+	}
+	steps := e.steps()
+	if e.before() == nil || len(e.found) != len(q.asks) || e.steps() != steps {
+		t.Errorf("afterwards it has found %v in %d steps, and not in %d", e.found, e.steps(), steps)
+	}
+}
+
+// TestAPanicIsNoHang: what OPA throws is for whoever asked to recover; nothing is under way then.
+func TestAPanicIsNoHang(t *testing.T) {
+	t.Parallel()
+	watch := &Watch{}
+	set := &Set{opts: Options{Timeout: 1, Watch: watch}}
+	func() {
+		defer func() { _ = recover() }()
+		_ = set.evaluate(&evaluation{run: func(*evaluation) error { panic("OPA's") }})
+	}()
+	for range 20 {
+		watch.Look()
+	}
+	if len(watch.running) > 0 || set.Hung() != nil {
+		t.Errorf("%d are under way, %v", len(watch.running), set.Hung())
 	}
 }
