@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -68,23 +70,34 @@ func AskPolicies(ctx context.Context, ask func(context.Context, *rego.Watch) err
 	}
 }
 
-// answered is what ask answers. Where an evaluation that it waits for does not end, ask is left
-// behind, and the error says so.
+// answered is what ask answers, on a goroutine of its own. Where an evaluation that it waits for
+// does not end, ask is left behind, and the error says so. What ask throws is thrown to the caller:
+// a server of HTTP recovers it, where the process would end otherwise.
 func answered[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	type answer struct {
-		value T
-		err   error
+		value  T
+		err    error
+		thrown any
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	asked, hung := whenHung(ctx)
 	done := make(chan answer, 1)
 	go func() {
-		value, err := ask(asked)
-		done <- answer{value, err}
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.thrown = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
+			}
+			done <- a
+		}()
+		a.value, a.err = ask(asked)
 	}()
 	select {
 	case a := <-done:
+		if a.thrown != nil {
+			panic(a.thrown)
+		}
 		return a.value, a.err
 	case err := <-hung:
 		var none T

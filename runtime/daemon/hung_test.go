@@ -134,3 +134,17 @@ func TestAskPolicies(t *testing.T) {
 		t.Errorf("%v, want %v", err, want)
 	}
 }
+
+// TestAPanicIsTheCallers: what a question throws, as OPA may, comes to whoever asked, with the
+// place where it was thrown; net/http recovers it, and the daemon runs on.
+func TestAPanicIsTheCallers(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		p := fmt.Sprint(recover())
+		if !strings.HasPrefix(p, "OPA's") || !strings.Contains(p, "hung_test.go") {
+			t.Errorf("thrown: %s", p)
+		}
+	}()
+	value, err := answered(t.Context(), func(context.Context) (int, error) { panic("OPA's") })
+	t.Errorf("answered %d, %v", value, err)
+}
