@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The scenario file's own name and version.
@@ -64,7 +65,13 @@ func Decode(text []byte) (*Scenario, error) {
 		Format  string
 		Version int
 	}
-	if err := json.Unmarshal(text, &head); err != nil {
+	var kind *json.UnmarshalTypeError
+	switch err := json.Unmarshal(text, &head); {
+	case errors.As(err, &kind) && kind.Field == "":
+		return nil, fmt.Errorf("the file holds a JSON %s: want an object, as check writes it", kind.Value)
+	case errors.As(err, &kind):
+		return nil, fmt.Errorf("%s cannot be a %s%s", fieldOf(kind), kind.Value, lineOf(text, err))
+	case err != nil:
 		return nil, fmt.Errorf("no whole JSON object: %w%s", err, lineOf(text, err))
 	}
 	switch {
@@ -77,7 +84,9 @@ func Decode(text []byte) (*Scenario, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	var f scenarioFile
-	if err := decoder.Decode(&f); err != nil {
+	if err := decoder.Decode(&f); errors.As(err, &kind) {
+		return nil, fmt.Errorf("%s cannot be a %s%s", fieldOf(kind), kind.Value, lineOf(text, err))
+	} else if err != nil {
 		return nil, fmt.Errorf("%w%s", err, lineOf(text, err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
@@ -93,6 +102,11 @@ func Decode(text []byte) (*Scenario, error) {
 		}
 	}
 	return &f.Scenario, nil
+}
+
+// fieldOf is the field as it is written in the file.
+func fieldOf(err *json.UnmarshalTypeError) string {
+	return strings.ToLower(strings.TrimPrefix(err.Field, "Scenario."))
 }
 
 // lineOf says in which line a JSON error is, where that is known.
