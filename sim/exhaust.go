@@ -57,6 +57,7 @@ func (b *Bounds) Firsts() int { return len(boundedActs) + 1 }
 type Explored struct {
 	Histories int
 	States    int // different ones
+	Deletions int // of local segments, in all histories
 	Failure   *Failure
 	Stopped   bool // before it was through
 }
@@ -81,6 +82,7 @@ func (p *Project) Exhaust(b Bounds, first int, more func(*Explored) bool) *Explo
 			return false
 		}})
 		out.Histories++
+		out.Deletions += made.Deletions
 		out.States = len(seen)
 		if made.Violation != nil {
 			s := &choose.Scenario{Property: string(made.Violation.Property), Digest: p.Digest,

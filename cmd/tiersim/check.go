@@ -22,14 +22,14 @@ import (
 // runFlags say how many histories are tried.
 type runFlags struct {
 	Seeds  string        `default:"1..200" help:"How many histories, from seed 1 on, or which seeds: N or A..B." placeholder:"N|A..B"`
-	Budget time.Duration `help:"Stop after so long; 0 is no limit." placeholder:"60s"`
+	Budget time.Duration `help:"Stop after so long, such as 60s; without it there is no limit." placeholder:"DURATION"`
 	Jobs   int           `short:"j" help:"Histories at one time; 0 is one for each processor."`
 	Fresh  bool          `help:"Take the first seed from the clock, and print it."`
 }
 
 // outputFlags say where reports go.
 type outputFlags struct {
-	Out    string `default:"." help:"Directory for the scenario and the HTML page of a failure." placeholder:"DIR"`
+	Out    string `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there." placeholder:"DIR"`
 	JUnit  string `name:"junit" help:"Write JUnit XML to the file." placeholder:"FILE"`
 	JSON   string `name:"json" help:"Write JSON to the file; - is stdout, with nothing else." placeholder:"FILE"`
 	GitHub bool   `name:"github" env:"GITHUB_ACTIONS" help:"Print annotations for GitHub."`
@@ -58,8 +58,8 @@ again with replay, tell it with explain, and keep it in a directory regressions 
 configuration: check replays what lies there before it tries any seed, and ends where that fails.
 
 Exit code: 0 passed, 1 a promise was broken, 2 bad input, 3 vacuous: a situation was not met or a
-rule never true or never false, a plugin never obeyed or never overruled, 4 two runs of a seed
-differed, 5 a plugin hung.
+rule never true or never false, a plugin never obeyed or never overruled, or the run was
+interrupted, 4 two runs of a seed differed, 5 a plugin hung.
 
 Examples:
 
@@ -108,6 +108,9 @@ func (c *checkCmd) Run(a *app) error {
 	if c.Failures < 1 || c.Shrinks < 0 {
 		return usagef("--failures %d --shrinks %d: want at least 1 and 0", c.Failures, c.Shrinks)
 	}
+	if err := room(filepath.Join(c.Out, "x"), c.JUnit, c.JSON); err != nil {
+		return err
+	}
 	quiet := c.JSON == "-"
 	if !quiet {
 		for _, why := range p.Absent {
@@ -122,7 +125,10 @@ func (c *checkCmd) Run(a *app) error {
 	if past != nil && len(past.Failures) > 0 {
 		return c.finish(a, past, quiet)
 	}
-	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: c.Failures, a: a, quiet: quiet}
+	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: c.Failures, a: a}
+	if !quiet {
+		r.status.a = a
+	}
 	r.run()
 	out := c.report(r)
 	if past != nil {
@@ -150,27 +156,30 @@ func (f *projectFlags) subject() string {
 // failures shrinks what failed, and writes its files.
 func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) error {
 	for _, f := range r.failed {
-		before := f.Outcome.Steps
-		small := r.p.Shrink(f, c.Shrinks, within(c.ShrinkTime))
+		before := len(report.StepsOf(f.Scenario))
+		small := r.p.Shrink(f, c.Shrinks, r.status.count("shrinking: %d histories", within(c.ShrinkTime)))
+		r.status.clear()
 		row := report.FailureOf(small, before)
 		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
+		row.Scenario, row.Replay = name, c.replayLine(name)
+		out.Failures = append(out.Failures, row)
+		if !quiet { // first of all: a file that cannot be written hides no failure
+			a.print("\n")
+			a.failure(&row)
+		}
 		if err := os.WriteFile(name, small.Scenario.Encode(), 0o644); err != nil {
 			return err
 		}
-		row.Scenario, row.Replay = name, c.replayLine(name)
-		out.Failures = append(out.Failures, row)
 		page := strings.TrimSuffix(name, ".json") + ".html"
 		html := report.HTML(&row, c.subject(), r.p.Digest)
 		if err := os.WriteFile(page, html, 0o644); err != nil {
 			return err
 		}
 		if !quiet {
-			a.print("\n")
-			a.failure(&row)
 			a.printf("  report   %s\n", screen.Line(page))
 			if dir, _ := c.regressions(); dir != "" {
-				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(dir),
-					screen.Line(name))
+				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(shell(dir)),
+					screen.Line(shell(name)))
 			}
 			a.print("\n")
 		}
@@ -178,8 +187,9 @@ func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) erro
 	return nil
 }
 
-func (c *checkCmd) replayLine(file string) string {
-	return "tiersim replay " + file + c.flagsAgain()
+// replayLine is the command that runs a scenario of the same project again.
+func (f *projectFlags) replayLine(file string) string {
+	return "tiersim replay " + shell(file) + f.flagsAgain()
 }
 
 // flagsAgain are the flags that make the same project.
@@ -192,13 +202,13 @@ func (f *projectFlags) flagsAgain() string {
 	case f.Builtin:
 		return " --builtin" + out
 	case f.Config != "./tierd.yaml" && f.Config != "tierd.yaml":
-		out += " --config " + f.Config
+		out += " --config " + shell(f.Config)
 	}
 	for _, t := range f.Table {
-		out += " --table " + t
+		out += " --table " + shell(t)
 	}
 	for _, t := range f.Fact {
-		out += " --fact " + t
+		out += " --fact " + shell(t)
 	}
 	return out
 }
@@ -212,9 +222,10 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 		out.Exit = exitPluginHang
 	case len(out.Unequal) > 0:
 		out.Exit = exitIndeterminate
-	case len(out.Vacuous) > 0 && !c.AllowVacant:
+	case len(out.Vacuous) > 0 && !c.AllowVacant, out.Interrupted:
 		out.Exit = exitVacuous
 	}
+	out.VacuousAllowed = c.AllowVacant
 	text, err := out.JSON()
 	if err != nil {
 		return err
@@ -246,13 +257,19 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 
 // summary is the end of a run on a terminal.
 func (a *app) summary(out *report.Run) {
-	if out.Histories == 0 {
-		return
+	if out.Histories == 0 && len(out.Failures) > 0 {
+		return // a regression failed, and no seed was tried
 	}
 	a.printf("%d histories (%d without faults, %d on bbolt, %d run twice) in %s: %d operations, "+
-		"%d crashes, %d decisions, %d local deletions, %s simulated\n", out.Histories, out.Faultless,
+		"%d crashes, %d decisions, %d local deletions, %d days simulated\n", out.Histories, out.Faultless,
 		out.OnBolt, out.Repeated, out.Elapsed.Round(time.Millisecond), out.Operations, out.Crashes,
-		out.Decisions, out.Deletions, out.Simulated.Round(time.Hour))
+		out.Decisions, out.Deletions, int(out.Simulated.Hours()/24))
+	switch {
+	case out.Interrupted:
+		a.printf("interrupted: %d seeds were not tried\n", out.Untried)
+	case out.Untried > 0:
+		a.printf("the budget ended it: %d seeds were not tried\n", out.Untried)
+	}
 	for _, seed := range out.Unequal {
 		a.printf("NOT DETERMINISTIC: two runs of seed %d differ\n", seed)
 	}
@@ -272,10 +289,12 @@ func (a *app) summary(out *report.Run) {
 			a.printf("VACUOUS: %s\n", v)
 		}
 	}
-	switch out.Exit {
-	case exitPassed:
+	switch {
+	case out.Exit == exitPassed:
 		a.printf("passed\n")
-	case exitVacuous:
+	case out.Interrupted:
+		a.printf("not passed\n")
+	case out.Exit == exitVacuous:
 		a.printf("not passed: more --seeds may meet it; --allow-vacuous is for runs that are short " +
 			"on purpose\n")
 	}
@@ -333,20 +352,16 @@ type runner struct {
 	from, to uint64
 	flags    *runFlags
 	stopAt   int
-	quiet    bool
+	status   status
 
 	mu     sync.Mutex
 	next   uint64
-	last   time.Time // of the progress line
 	failed []*sim.Failure
 	met    map[sim.Situation]int
 	rules  []sim.RuleSeen
 	heeded []sim.PluginHeeded
 	sum    report.Run
 }
-
-// progressEvery is how often progress is shown on a terminal.
-const progressEvery = 200 * time.Millisecond
 
 func (r *runner) run() {
 	began := time.Now()
@@ -375,12 +390,15 @@ func (r *runner) run() {
 		})
 	}
 	wait.Wait()
+	if r.next <= r.to && len(r.failed) < r.stopAt {
+		r.sum.Untried, r.sum.Interrupted = r.to-r.next+1, r.a.ctx.Err() != nil
+	}
 	r.sum.From, r.sum.To, r.sum.Elapsed = r.from, max(r.next, r.from+1)-1, time.Since(began)
 	slices.SortFunc(r.failed, func(a, b *sim.Failure) int { return int(a.Seed) - int(b.Seed) })
 	if len(r.failed) > r.stopAt {
 		r.failed = r.failed[:r.stopAt]
 	}
-	r.progress(true)
+	r.status.clear()
 }
 
 // take gives the next seed.
@@ -462,17 +480,5 @@ func (r *runner) try(seed uint64) {
 		r.rules[i].True += seen.True
 		r.rules[i].False += seen.False
 	}
-	r.progress(false)
-}
-
-// progress shows how far it is, on a terminal alone.
-func (r *runner) progress(end bool) {
-	if r.quiet || !terminal(r.a.stdout) || !end && time.Since(r.last) < progressEvery {
-		return
-	}
-	r.last = time.Now()
-	r.a.print("\r\x1b[K")
-	if !end {
-		r.a.printf("%d of %d histories, %d failed", r.sum.Histories, r.to-r.from+1, len(r.failed))
-	}
+	r.status.show("%d of %d histories, %d failed", s.Histories, r.to-r.from+1, len(r.failed))
 }

@@ -26,7 +26,8 @@ func (c *coverageCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: seedsMax, a: a, quiet: true}
+	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: seedsMax, a: a,
+		status: status{a: a}}
 	r.run()
 	check := checkCmd{projectFlags: c.projectFlags, runFlags: c.runFlags}
 	var out *report.Run = check.report(r)

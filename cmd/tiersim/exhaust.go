@@ -4,9 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/report"
 )
@@ -17,18 +20,18 @@ type exhaustCmd struct {
 	Segments     int           `default:"2" help:"Closed segments of the log in the beginning."`
 	Actions      int           `default:"4" help:"Actions in a history."`
 	Disturbances int           `default:"1" help:"Stops and faults of the store in a history."`
-	Budget       time.Duration `help:"Stop after so long; 0 is no limit." placeholder:"60s"`
-	Out          string        `default:"." help:"Directory for the scenario of a failure." placeholder:"DIR"`
+	Budget       time.Duration `help:"Stop after so long, such as 60s; without it there is no limit." placeholder:"DURATION"`
+	Out          string        `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there." placeholder:"DIR"`
 }
 
 // Help says more.
 func (c *exhaustCmd) Help() string {
 	return `Tries every history of one log within the bounds: a stop of process or machine before every
 operation that changes something, and every fault of every call of the store. States that were met
-before are not gone on from again.
+before are not gone on from again. The log is one of the first table, which --table names.
 
 Exit code: 0 if every history within the bounds keeps every promise, 1 if one does not, 3 if the
-budget ended the search before.`
+search ended before, or no local segment of the log was deleted in any of them.`
 }
 
 // Run tries them.
@@ -41,6 +44,9 @@ func (c *exhaustCmd) Run(a *app) error {
 		return usagef("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0",
 			c.Segments, c.Actions, c.Disturbances)
 	}
+	if err := room(filepath.Join(c.Out, "x")); err != nil {
+		return err
+	}
 	b := sim.Bounds{Segments: c.Segments, Actions: c.Actions, Disturbances: c.Disturbances}
 	ctx, began := a.ctx, time.Now()
 	if c.Budget > 0 {
@@ -49,27 +55,43 @@ func (c *exhaustCmd) Run(a *app) error {
 		defer cancel()
 	}
 	found := make([]*sim.Explored, b.Firsts())
+	s := status{a: a}
+	var tried atomic.Int64
 	var wait sync.WaitGroup
 	for first := range b.Firsts() {
 		wait.Go(func() {
-			found[first] = p.Exhaust(b, first, func(*sim.Explored) bool { return ctx.Err() == nil })
+			found[first] = p.Exhaust(b, first, func(*sim.Explored) bool {
+				s.show("%d histories", tried.Add(1))
+				return ctx.Err() == nil
+			})
 		})
 	}
 	wait.Wait()
-	histories, states, stopped := 0, 0, false
+	s.clear()
+	histories, states, deletions, stopped := 0, 0, 0, false
 	for _, e := range found {
 		histories, states, stopped = histories+e.Histories, states+e.States, stopped || e.Stopped
+		deletions += e.Deletions
 		if e.Failure != nil {
 			return c.failed(a, p, e.Failure)
 		}
 	}
-	a.printf("%d histories, %d states, %s\n", histories, states,
-		time.Since(began).Round(time.Millisecond))
-	if stopped {
+	a.printf("%d histories of %s, %d states, %d local deletions, %s\n", histories, p.Logs[0], states,
+		deletions, time.Since(began).Round(time.Millisecond))
+	switch {
+	case stopped && a.ctx.Err() != nil:
+		a.printf("interrupted: it is NOT exhaustive\n")
+		return ended(exitVacuous)
+	case stopped:
 		a.printf("the budget ended the search: it is NOT exhaustive\n")
 		return ended(exitVacuous)
 	}
 	a.printf("exhaustive within these bounds: %s\n", &b)
+	if deletions == 0 && p.NotApplicable(sim.LocalDeletion) == "" {
+		a.printf("VACUOUS: never met: %s: name a table with --table of which something goes, or give "+
+			"more --actions\n", sim.LocalDeletion)
+		return ended(exitVacuous)
+	}
 	return nil
 }
 
@@ -79,8 +101,14 @@ func (c *exhaustCmd) failed(a *app, p *sim.Project, f *sim.Failure) error {
 	if err := os.WriteFile(name, f.Scenario.Encode(), 0o644); err != nil {
 		return err
 	}
-	row := report.FailureOf(f, f.Outcome.Steps)
-	row.Scenario, row.Replay = name, "tiersim replay "+name+c.flagsAgain()
+	row := report.FailureOf(f, len(report.StepsOf(f.Scenario)))
+	row.Scenario, row.Replay = name, c.replayLine(name)
 	a.failure(&row)
+	page := strings.TrimSuffix(name, ".json") + ".html"
+	html := report.HTML(&row, c.subject(), p.Digest)
+	if err := os.WriteFile(page, html, 0o644); err != nil {
+		return err
+	}
+	a.printf("  report   %s\n", screen.Line(page))
 	return ended(exitViolation)
 }

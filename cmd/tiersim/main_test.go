@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -42,5 +45,23 @@ func exit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// TestInterrupted ends a run before it is through: what was kept until then is no pass.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"check", "--allow-vacuous", "--github"}, {"exhaust"}} {
+		var out bytes.Buffer
+		args = append(args, "--builtin", "--out", t.TempDir())
+		none := func(string) (string, bool) { return "", false }
+		code := run(ctx, args, system{stdout: &out, stderr: &out, lookupEnv: none})
+		said := out.String()
+		if code != exitVacuous || !strings.Contains(said, "\ninterrupted: ") ||
+			strings.Contains(said, "\npassed") {
+			t.Errorf("%q: exit code %d, want %d, and no pass:\n%s", args, code, exitVacuous, said)
+		}
 	}
 }

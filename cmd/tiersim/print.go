@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/sim/report"
@@ -34,4 +37,27 @@ func lines(texts []string) []string {
 		out[i] = screen.Line(s)
 	}
 	return out
+}
+
+// room makes the directories of the files that will be written, before anything is tried: a run of
+// minutes does not end at a directory that is not there.
+func room(files ...string) error {
+	for _, file := range files {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shell is the word as a shell takes it for one.
+func shell(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("_./=:,@%+-", r)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

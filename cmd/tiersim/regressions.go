@@ -98,7 +98,7 @@ func (c *checkCmd) past(a *app, p *sim.Project, quiet bool) (out *report.Run, er
 // again tells of a scenario that fails, and writes its page.
 func (c *checkCmd) again(a *app, p *sim.Project, f *sim.Failure, file string, out *report.Run,
 	quiet bool) error {
-	row := report.FailureOf(f, f.Outcome.Steps)
+	row := report.FailureOf(f, len(report.StepsOf(f.Scenario)))
 	row.Scenario, row.Replay = file, c.replayLine(file)
 	out.Failures = append(out.Failures, row)
 	base := strings.TrimSuffix(filepath.Base(file), ".json")

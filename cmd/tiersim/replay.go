@@ -52,26 +52,30 @@ type replayCmd struct {
 
 // Run replays.
 func (c *replayCmd) Run(a *app) error {
+	if err := room(c.HTML); err != nil {
+		return err
+	}
 	p, f, err := c.run(a)
 	if err != nil {
 		return err
 	}
+	steps := report.StepsOf(f.Scenario)
 	if f.Outcome.Violation == nil {
-		a.printf("%s: every promise is kept, in %d steps and %d operations\n", c.File,
-			f.Outcome.Steps, f.Outcome.Operations)
+		a.printf("%s: every promise is kept, in %s and %d operations\n", c.File,
+			stepCount(len(steps)), f.Outcome.Operations)
 		if s := f.Scenario; s.Property != "" && s.Digest != p.Digest {
 			a.printf("it was written when %s broke, under another configuration, policies or data\n",
 				s.Property)
 		}
 		if c.HTML != "" {
-			row := report.Failure{Property: "every promise is kept", Steps: report.StepsOf(f.Scenario),
-				Trace: f.Outcome.Trace, Scenario: c.File}
+			row := report.Failure{Steps: steps, Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots,
+				Scenario: c.File, Replay: c.replayLine(c.File)}
 			return os.WriteFile(c.HTML, report.HTML(&row, c.subject(), p.Digest), 0o644)
 		}
 		return nil
 	}
-	row := report.FailureOf(f, f.Outcome.Steps)
-	row.Scenario, row.Replay = c.File, "tiersim replay "+c.File+c.flagsAgain()
+	row := report.FailureOf(f, len(steps))
+	row.Scenario, row.Replay = c.File, c.replayLine(c.File)
 	a.failure(&row)
 	if c.HTML != "" {
 		html := report.HTML(&row, c.subject(), p.Digest)
@@ -94,11 +98,12 @@ func (c *explainCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	steps := report.StepsOf(f.Scenario)
 	for _, l := range f.Outcome.Trace {
-		text := screen.Line(l.Text)
+		text := screen.Line(strings.TrimPrefix(l.Text, string(l.Lane)+": "))
 		switch {
 		case l.Lane == sim.LaneStep:
-			a.printf("\n%3d  %s\n", l.Step, text)
+			a.printf("\n%3d  %s\n", l.Step, screen.Line(report.StepText(steps, l)))
 		case c.All || !operation(l):
 			a.printf("     %s  %-13s %s\n", l.At, l.Lane, text)
 		}
@@ -140,7 +145,9 @@ func (c *shrinkCmd) Run(a *app) error {
 	if f.Outcome.Violation == nil {
 		return usagef("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
 	}
-	small := p.Shrink(f, c.Shrinks, within(c.Time))
+	s := status{a: a}
+	small := p.Shrink(f, c.Shrinks, s.count("shrinking: %d histories", within(c.Time)))
+	s.clear()
 	name := c.File
 	if c.Out != "" {
 		name = c.Out
@@ -148,6 +155,14 @@ func (c *shrinkCmd) Run(a *app) error {
 	if err := os.WriteFile(filepath.Clean(name), small.Scenario.Encode(), 0o644); err != nil {
 		return err
 	}
-	a.printf("%s: from %d steps to %d\n", name, f.Outcome.Steps, small.Outcome.Steps)
+	a.printf("%s: from %s to %d\n", name, stepCount(len(report.StepsOf(f.Scenario))),
+		len(report.StepsOf(small.Scenario)))
 	return nil
+}
+
+func stepCount(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
 }

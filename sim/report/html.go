@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
@@ -22,6 +23,7 @@ var columns = []sim.Lane{sim.LaneClock, sim.LaneDisk, sim.LaneStore, sim.LaneCop
 type page struct {
 	Failure *Failure
 	Failed  bool
+	Title   string
 	Subject string
 	Digest  string
 	Lanes   []sim.Lane
@@ -34,6 +36,8 @@ type row struct {
 	Step   string
 	Logs   []bar
 	Height int
+	Width  int
+	Note   int // where notes begin
 	At     string
 	Class  string
 	Cells  []string
@@ -42,6 +46,7 @@ type row struct {
 // bar is one log: what of it is on disk above, what is in the store below.
 type bar struct {
 	Name, Note   string
+	Long         string // the whole name, where Name is cut
 	Y, End, Mark int
 	Boxes        []box
 }
@@ -54,13 +59,16 @@ type box struct {
 // HTML is one history as a page that needs no network: lanes for clock, disk, store, ledger, copied
 // offset, policies and crashes, and where the logs stand between the steps.
 func HTML(f *Failure, subject, digest string) []byte {
-	p := page{Failure: f, Failed: f.Text != "", Subject: subject, Digest: digest, Lanes: columns,
-		Columns: len(columns) + 1}
+	p := page{Failure: f, Failed: f.Property != "", Title: f.Property, Subject: subject,
+		Digest: digest, Lanes: columns, Columns: len(columns) + 1}
+	if !p.Failed {
+		p.Title = "every promise is kept"
+	}
 	snapshots := f.Snapshots
-	end := endOf(snapshots)
+	scale := scaleOf(snapshots)
 	state := func(step int) {
 		for len(snapshots) > 0 && snapshots[0].Step <= step {
-			if r := stateRow(snapshots[0], end); len(r.Logs) > 0 {
+			if r := scale.row(snapshots[0]); len(r.Logs) > 0 {
 				p.Rows = append(p.Rows, r)
 			}
 			snapshots = snapshots[1:]
@@ -72,7 +80,7 @@ func HTML(f *Failure, subject, digest string) []byte {
 		case sim.LaneStep:
 			state(step)
 			step = l.Step
-			p.Rows = append(p.Rows, row{Step: fmt.Sprintf("%d  %s", l.Step, l.Text)})
+			p.Rows = append(p.Rows, row{Step: fmt.Sprintf("%d  %s", l.Step, StepText(f.Steps, l))})
 		case sim.LaneEffect: // the operations say it
 		case sim.LaneOracle:
 			p.Rows = append(p.Rows, row{Class: "bad", At: l.At.String(), Cells: []string{l.Text}})
@@ -108,35 +116,53 @@ func lineRow(l sim.Line) row {
 	return r
 }
 
-// The picture of the logs, in pixels.
+// The picture of the logs, in pixels. Names have the room of the longest one, in letters of one
+// width.
 const (
-	barLeft   = 120
-	barWidth  = 600
-	barHeight = 6
-	rowHeight = 22
+	nameWidthMin = 120
+	letterWidth  = 7
+	nameMax      = 40 // letters; a longer one is cut, and is whole where it is pointed at
+	nameEnd      = 12 // letters of one that is cut which stay at its end
+	barWidth     = 600
+	noteWidth    = 260
+	barHeight    = 6
+	rowHeight    = 22
 )
 
-func endOf(snapshots []sim.Snapshot) tier.Offset {
-	end := tier.Offset(1)
-	for _, s := range snapshots {
-		for _, l := range s.Logs {
+// scale says where offsets lie in the picture.
+type scale struct {
+	left int
+	end  tier.Offset
+}
+
+func scaleOf(snapshots []sim.Snapshot) scale {
+	s := scale{nameWidthMin, 1}
+	for _, snapshot := range snapshots {
+		for _, l := range snapshot.Logs {
+			letters := min(utf8.RuneCountInString(l.Log), nameMax)
+			s.left = max(s.left, letters*letterWidth+letterWidth)
 			for _, r := range slices.Concat(l.Local, l.Remote) {
-				end = max(end, r.Next+10)
+				s.end = max(s.end, r.Next+10)
 			}
 		}
 	}
-	return end
+	return s
 }
 
-func stateRow(s sim.Snapshot, end tier.Offset) row {
-	r := row{Height: len(s.Logs)*rowHeight + 4}
-	x := func(o tier.Offset) int { return barLeft + int(o*barWidth/end) }
+func (sc scale) row(s sim.Snapshot) row {
+	note := sc.left + barWidth + 20
+	r := row{Height: len(s.Logs)*rowHeight + 4, Note: note, Width: note + noteWidth}
+	x := func(o tier.Offset) int { return sc.left + int(o*barWidth/sc.end) }
 	for i, l := range s.Logs {
 		y := i * rowHeight
 		b := bar{Name: l.Log, Y: y, End: y + rowHeight - 5, Mark: x(l.Copied),
 			Note: fmt.Sprintf("copied %d, start %d", l.Copied, l.LogStart)}
 		if l.State != "" && l.State != tier.Enabled {
 			b.Note += " " + string(l.State)
+		}
+		if letters := []rune(l.Log); len(letters) > nameMax {
+			b.Name, b.Long = string(letters[:nameMax-1-nameEnd])+"…"+
+				string(letters[len(letters)-nameEnd:]), l.Log
 		}
 		for _, seg := range l.Local {
 			if seg.Empty() {

@@ -3,12 +3,11 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +44,13 @@ type Run struct {
 	Regressions []Regression `json:"regressions,omitempty"`
 	Vacuous     []string     `json:"vacuous"`       // what was not met or tried
 	Unequal     []uint64     `json:"indeterminate"` // seeds of which two runs differed
-	Exit        int          `json:"exit"`
+	// Untried is how many seeds of those that were asked for the run did not come to: its budget was
+	// over, or it was interrupted.
+	Untried     uint64 `json:"untried,omitempty"`
+	Interrupted bool   `json:"interrupted,omitempty"`
+	// VacuousAllowed says that what is Vacuous is no failure of this run.
+	VacuousAllowed bool `json:"vacuous_allowed,omitempty"`
+	Exit           int  `json:"exit"`
 }
 
 // Situation is one that had to be met.
@@ -126,6 +131,15 @@ func StepsOf(s *choose.Scenario) []string {
 	return out
 }
 
+// StepText is the line of a step, with what was chosen in it where the steps say so: a scenario
+// that does not fit its project has others than the history that was made of it.
+func StepText(steps []string, l sim.Line) string {
+	if i := l.Step - 1; i >= 0 && i < len(steps) && strings.HasPrefix(steps[i], l.Text) {
+		return steps[i]
+	}
+	return l.Text
+}
+
 // Screen is the failure on one screen of a terminal.
 func (f *Failure) Screen(color bool) string {
 	red, bold, off := "", "", ""
@@ -141,7 +155,8 @@ func (f *Failure) Screen(color bool) string {
 	for i, s := range f.Steps {
 		const most = 10
 		if i == most {
-			fmt.Fprintf(&b, "      and %d more steps: tiersim explain %s\n", len(f.Steps)-most, f.Scenario)
+			fmt.Fprintf(&b, "      and %d more: tiersim explain%s\n", len(f.Steps)-most,
+				strings.TrimPrefix(f.Replay, "tiersim replay"))
 			break
 		}
 		fmt.Fprintf(&b, "  %2d  %s\n", i+1, s)
@@ -187,106 +202,39 @@ func (r *Run) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// junit is the form that continuous integration reads.
-type junit struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
+// hang says which plugin did not come back.
+func (r *Run) hang() string {
+	return fmt.Sprintf("%d of %d questions were not answered: %s", r.Hung, r.Plugins, r.HungText)
 }
 
-type junitCase struct {
-	Name    string        `xml:"name,attr"`
-	Class   string        `xml:"classname,attr"`
-	Failure *junitFailure `xml:"failure,omitempty"`
-	Skipped *junitSkipped `xml:"skipped,omitempty"`
+// interruption says how far an interrupted run did not come.
+func (r *Run) interruption() string {
+	return fmt.Sprintf("interrupted: %d seeds were not tried", r.Untried)
 }
 
-type junitSkipped struct {
-	Message string `xml:"message,attr"`
-}
-
-type junitFailure struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
-}
-
-// JUnit has one case for each property that broke, each situation, rule and plugin.
-func (r *Run) JUnit() ([]byte, error) {
-	suite := junit{Name: "tiersim " + r.Subject,
-		Time: strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64)}
-	add := func(class, name string, failure *junitFailure) {
-		suite.Tests++
-		if failure != nil {
-			suite.Failures++
-		}
-		suite.Cases = append(suite.Cases, junitCase{name, class, failure, nil})
-	}
-	skip := func(class, name, why string) {
-		suite.Tests++
-		suite.Skipped++
-		suite.Cases = append(suite.Cases, junitCase{name, class, nil, &junitSkipped{why}})
-	}
-	for i := range r.Failures {
-		f := &r.Failures[i]
-		add("property", f.Property, &junitFailure{f.Text, f.Screen(false)})
-	}
-	for _, x := range r.Regressions {
-		if x.Property == "" {
-			add("regression", x.Scenario, nil)
-		}
-	}
-	if len(r.Failures) == 0 {
-		add("property", fmt.Sprintf("%d histories keep every promise", r.Histories), nil)
-	}
-	for _, s := range r.Situations {
-		switch {
-		case s.NotApplicable != "":
-			skip("situation", s.Name, s.NotApplicable)
-		case s.Count == 0 && len(r.Failures) > 0:
-			skip("situation", s.Name, "a failure ended the run before")
-		case s.Count == 0:
-			add("situation", s.Name, &junitFailure{Message: "VACUOUS: it was not met"})
-		default:
-			add("situation", s.Name, nil)
-		}
-	}
-	for _, rule := range r.Rules {
-		var failure *junitFailure
-		if untried := rule.True == 0 || rule.False == 0; untried && len(r.Failures) == 0 {
-			failure = &junitFailure{Message: fmt.Sprintf("VACUOUS: true %d times, false %d times",
-				rule.True, rule.False)}
-		}
-		add("rule", rule.Answer+" "+rule.Where, failure)
-	}
-	for _, p := range r.Heeded {
-		var failure *junitFailure
-		if vacuous := p.Vacuous(); len(vacuous) > 0 && len(r.Failures) == 0 {
-			failure = &junitFailure{Message: "VACUOUS: " + strings.Join(vacuous, "; ")}
-		}
-		add("plugin", p.Name, failure)
-	}
-	for _, seed := range r.Unequal {
-		add("determinism", fmt.Sprintf("seed %d", seed), &junitFailure{Message: "two runs differ"})
-	}
-	text, err := xml.MarshalIndent(suite, "", "  ")
-	return append([]byte(xml.Header), append(text, '\n')...), err
-}
-
-// Annotations are GitHub's workflow commands, one a line: each failure at the rule that decided.
+// Annotations are GitHub's workflow commands, one a line: each failure at the rule that decided, or
+// at the property where that rule is tierd's own.
 func (r *Run) Annotations() string {
 	var b strings.Builder
 	for i := range r.Failures {
 		f := &r.Failures[i]
-		fmt.Fprintf(&b, "::error %stitle=%s::%s; %s\n", at(f.Decided), escape(f.Property, true),
+		place := cmp.Or(at(f.Decided), at(strings.TrimPrefix(f.Property, "violation ")))
+		fmt.Fprintf(&b, "::error %stitle=%s::%s; %s\n", place, escape(f.Property, true),
 			escape(f.Text, false), escape(f.Replay, false))
+	}
+	if r.Hung > 0 {
+		fmt.Fprintf(&b, "::error title=PLUGIN HANG::%s\n", escape(r.hang(), false))
+	}
+	level := "error"
+	if r.VacuousAllowed {
+		level = "warning"
 	}
 	if len(r.Failures) == 0 { // a failure ends the run before it has met everything
 		for _, v := range r.Vacuous {
-			fmt.Fprintf(&b, "::error title=VACUOUS::%s\n", escape(v, false))
+			fmt.Fprintf(&b, "::%s title=VACUOUS::%s\n", level, escape(v, false))
+		}
+		if r.Interrupted {
+			fmt.Fprintf(&b, "::error title=not passed::%s\n", r.interruption())
 		}
 	}
 	for _, seed := range r.Unequal {

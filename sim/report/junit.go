@@ -1,0 +1,122 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// junit is the form that continuous integration reads.
+type junit struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+	Skipped *junitSkipped `xml:"skipped,omitempty"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+func (j *junit) passed(class, name string) {
+	j.Tests++
+	j.Cases = append(j.Cases, junitCase{Name: name, Class: class})
+}
+
+func (j *junit) failed(class, name, message, text string) {
+	j.Tests++
+	j.Failures++
+	j.Cases = append(j.Cases, junitCase{Name: name, Class: class,
+		Failure: &junitFailure{message, text}})
+}
+
+func (j *junit) skipped(class, name, why string) {
+	j.Tests++
+	j.Skipped++
+	j.Cases = append(j.Cases, junitCase{Name: name, Class: class, Skipped: &junitSkipped{why}})
+}
+
+// JUnit has one case for each property that broke, each situation, rule and plugin. Its failures
+// are what makes the exit code of the run another than 0.
+func (r *Run) JUnit() ([]byte, error) {
+	suite := &junit{Name: "tiersim " + r.Subject,
+		Time: strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64)}
+	for i := range r.Failures {
+		f := &r.Failures[i]
+		suite.failed("property", f.Property, f.Text, f.Screen(false))
+	}
+	for _, x := range r.Regressions {
+		if x.Property == "" {
+			suite.passed("regression", x.Scenario)
+		}
+	}
+	whole := fmt.Sprintf("%d histories keep every promise", r.Histories)
+	switch {
+	case len(r.Failures) > 0:
+	case r.Interrupted:
+		suite.failed("property", whole, r.interruption(), "")
+	default:
+		suite.passed("property", whole)
+	}
+	r.junitOfMet(suite)
+	if r.Hung > 0 {
+		suite.failed("plugin", "every question is answered", r.hang(), "")
+	}
+	for _, seed := range r.Unequal {
+		suite.failed("determinism", fmt.Sprintf("seed %d", seed), "two runs differ", "")
+	}
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	return append([]byte(xml.Header), append(text, '\n')...), err
+}
+
+// junitOfMet adds what had to be met and tried.
+func (r *Run) junitOfMet(suite *junit) {
+	tried := func(class, name string, is bool, why string) {
+		switch {
+		case is:
+			suite.passed(class, name)
+		case len(r.Failures) > 0:
+			suite.skipped(class, name, "a failure ended the run before")
+		case r.VacuousAllowed:
+			suite.skipped(class, name, "VACUOUS: "+why)
+		default:
+			suite.failed(class, name, "VACUOUS: "+why, "")
+		}
+	}
+	for _, s := range r.Situations {
+		if s.NotApplicable != "" {
+			suite.skipped("situation", s.Name, s.NotApplicable)
+			continue
+		}
+		tried("situation", s.Name, s.Count > 0, "it was not met")
+	}
+	for _, rule := range r.Rules {
+		tried("rule", rule.Answer+" "+rule.Where, rule.True > 0 && rule.False > 0,
+			fmt.Sprintf("true %d times, false %d times", rule.True, rule.False))
+	}
+	for _, p := range r.Heeded {
+		missing := p.Vacuous()
+		tried("plugin", p.Name, len(missing) == 0, strings.Join(missing, "; "))
+	}
+	for _, v := range r.Vacuous {
+		if !strings.HasPrefix(v, "never ") { // those have cases of their own
+			tried("run", "it shows something", false, v)
+		}
+	}
+}
