@@ -269,6 +269,7 @@ func (l *logIndex) drop(gone []tier.LocalSegment) {
 			l.states = slices.Delete(l.states, i, i+1)
 		}
 		for l.growing < len(l.local) && l.local[l.growing].Closed() {
+			l.unread = min(l.unread, l.local[l.growing].Base)
 			l.growing++ // one that counted as growing by then is gone
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/planted"
@@ -113,16 +114,35 @@ func (l *logIndex) overlapped() *dispute {
 	return nil
 }
 
+// allRead is an offset that no segment has.
+const allRead = tier.Offset(math.MaxInt64)
+
+// closedSince is the base of the first closed segment that is not among those before; allRead where
+// there is none.
+func (l *logIndex) closedSince(before []tier.LocalSegment) tier.Offset {
+	for i := range l.local[:l.growing] {
+		s := &l.local[i]
+		for len(before) > 0 && before[0].Base < s.Base {
+			before = before[1:]
+		}
+		if len(before) == 0 || before[0].Base != s.Base || before[0].Log != s.Log {
+			return s.Base
+		}
+	}
+	return allRead
+}
+
 // suspectUnread is for a table that does not tier, whose segments nobody reads for a copy: where a
 // closed one lies over copies and is none of them, its source may have written it anew.
 func (l *logIndex) suspectUnread() {
-	if !l.unread || !l.opened || !l.whole {
+	if l.unread == allRead || !l.opened || !l.whole {
 		return
 	}
-	l.unread = false
+	from := l.unread
+	l.unread = allRead
 	for i := range l.local[:l.growing] {
 		s := &l.local[i]
-		if l.states[i] != uncopied && l.states[i] != changed || len(l.over(s)) == 0 {
+		if s.Base < from || l.states[i] != uncopied && l.states[i] != changed || len(l.over(s)) == 0 {
 			continue
 		}
 		if at := max(s.Base, l.state.LogStart); l.disputed == nil || at < l.disputed.at {

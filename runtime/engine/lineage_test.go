@@ -316,6 +316,37 @@ func TestWhatNobodyCopiesIsComparedToo(t *testing.T) {
 	}
 }
 
+// TestWhatNobodyCopiesIsComparedOnce: that the last segment grows, or an old one goes, is no reason
+// to read all batches again; of what is rolled since, only these.
+func TestWhatNobodyCopiesIsComparedOnce(t *testing.T) {
+	t.Parallel()
+	r := threeCopies(t)
+	r.step(Reconfigured{Settings: settings(func(s *Settings, tab *tier.Table) {
+		s.Generation, tab.Tiering, tab.DisablePolicy = 2, false, tier.PolicyRetain
+	})})
+	r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+	r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+	agree := func(from tier.Offset) {
+		t.Helper()
+		f := take[Compare](r)
+		if f.From != from {
+			t.Errorf("compared from %d on, want %d", f.From, from)
+		}
+		r.step(Finished{ID: f.ID, Result: Agreed{}})
+		r.none()
+	}
+	last := tail(30)
+	r.look(led(nil, rewritten(0, 10), rewritten(10, 20), seg(20), last))
+	agree(0)
+	last.Next, last.Log.Size = 35, 120
+	r.look(led(nil, rewritten(0, 10), rewritten(10, 20), seg(20), last))
+	r.none()
+	r.look(led(nil, rewritten(10, 20), seg(20), last))
+	r.none()
+	r.look(led(nil, rewritten(10, 20), rewritten(20, 30), last))
+	agree(20)
+}
+
 // Kafka 15130, 15479: sizes were counted more than once. Of copies that overlap, as after replicas
 // rolled elsewhere, each offset counts once; of one that was cut off, what is left.
 func TestOverlappingCopiesCountOnce(t *testing.T) {

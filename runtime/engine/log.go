@@ -85,7 +85,9 @@ type logIndex struct {
 	comparing bool      // a Compare is under way
 	news      bool      // something came since it began that it may not have seen
 	cleared   tier.Stat // of a segment whose batches were compared and agree
-	unread    bool      // there may be closed segments that were not compared with the copies
+	// unread is from where on closed segments may not have been compared with the copies; allRead
+	// where all were.
+	unread tier.Offset
 
 	tombstones []Tombstone                 // ascending by position
 	uncleared  map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
@@ -146,8 +148,10 @@ func (l *logIndex) look(s tier.Scan) {
 		l.hw, l.hasHW, same = s.HighWatermark, s.HasHighWatermark, false
 	}
 	if !same {
-		l.kept, l.unread = nil, true
+		before := l.local[:l.growing]
+		l.kept = nil
 		l.reindex(s.Segments)
+		l.unread = min(l.unread, l.closedSince(before))
 	}
 	if !same && l.whole {
 		l.quarantine = slices.DeleteFunc(l.quarantine, func(q quarantine) bool {

@@ -147,7 +147,7 @@ func (e *Engine) changeFinished(t *tableIndex, f ChangeTier, res Result) {
 			// What was seen before the change decides nothing after it; and that one disablement is over
 			// is no look at the source.
 			l.stale = l.stale || f.State == tier.Disabling && f.Policy == tier.PolicyDelete
-			l.kept, l.remoteKept, l.unread = nil, nil, true
+			l.kept, l.remoteKept, l.unread = nil, nil, 0
 		}
 	case Failed:
 		e.tableFailed(t)
