@@ -96,9 +96,8 @@ func (o *Oracle) rotted(id tier.LogID, name string, was, is []byte, how rot) {
 	}
 	after := version{data: is, at: o.w.Now, rotten: true}
 	if known := s.knows(fileName{log: id, base: base, name: name}, is); known != nil {
-		after = *known // the same bit, again
-	}
-	if how == rotBit || o.w.Config.Layout == tier.LayoutKafka {
+		after = *known // the same bit, again: it is what it was before, and as old
+	} else if how == rotBit || o.w.Config.Layout == tier.LayoutKafka {
 		after.at, after.was = before.at, before
 	}
 	for i := range s.files {
