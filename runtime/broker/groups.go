@@ -127,7 +127,10 @@ func existNewer(ctx context.Context, admin *kadm.Client, groups []string) error 
 		return auth
 	}
 	for _, group := range groups {
-		if d, ok := described[group]; !ok || d.Err != nil || d.State == "Dead" {
+		switch d, ok := described[group]; {
+		case ok && d.Err != nil && !errors.Is(d.Err, kerr.UnsupportedVersion):
+			return refusal(group, d.Err)
+		case !ok || d.Err != nil || d.State == "Dead":
 			return refusal(group, kerr.GroupIDNotFound)
 		}
 	}

@@ -196,8 +196,11 @@ func TestNewerGroups(t *testing.T) {
 		for _, name := range r.(*kmsg.ConsumerGroupDescribeRequest).Groups {
 			one := kmsg.NewConsumerGroupDescribeResponseGroup()
 			one.Group, one.State = name, "Stable"
-			if name != "billing" {
+			switch name {
+			case "biling":
 				one.ErrorCode = kerr.GroupIDNotFound.Code
+			case "broken":
+				one.ErrorCode = kerr.UnknownServerError.Code
 			}
 			resp.Groups = append(resp.Groups, one)
 		}
@@ -210,6 +213,10 @@ func TestNewerGroups(t *testing.T) {
 	_, err := ask(t, config, "billing", "biling")
 	if err == nil || err.Error() != "group biling: the broker knows no such group" {
 		t.Errorf("a group that is not there: %v", err)
+	}
+	_, err = ask(t, config, "broken")
+	if err == nil || !strings.HasPrefix(err.Error(), "group broken: UNKNOWN_SERVER_ERROR") {
+		t.Errorf("a group that the broker cannot tell of: %v", err)
 	}
 }
 
