@@ -58,11 +58,19 @@ type Outcome struct {
 	HungText string
 	// Heeded says of each plugin of the project, in configured order, how its word was taken.
 	Heeded []PluginHeeded
+	// Faults counts the steps that disturb, of each kind that there is, in a fixed order.
+	Faults []FaultSeen
 	// Trace and Snapshots, one after each step, are there only where Options.Trace.
 	Trace     []Line
 	Snapshots []Snapshot
 
 	deciders map[string]string // rules by segment
+}
+
+// FaultSeen says how often a step was drawn that disturbs.
+type FaultSeen struct {
+	Name  string
+	Count int
 }
 
 // RuleSeen says how a rule was seen.
@@ -292,8 +300,13 @@ func (h *play) steps() {
 	names := make([]string, len(acts)+1)
 	names[0] = "the end"
 	h.snapshot()
+	fault := make([]int, len(acts)) // the number in Faults, from 1
 	for i, a := range acts {
 		names[i+1] = a.kind + ": " + a.name
+		if slices.Contains(faultKinds, a.kind) {
+			h.out.Faults = append(h.out.Faults, FaultSeen{Name: names[i+1]})
+			fault[i] = len(h.out.Faults)
+		}
 	}
 	for h.out.Steps < h.opts.Bounds.steps() {
 		i := choose.Pick(h.c, choose.Step, names, h.rate.weights(acts, h.out.Steps))
@@ -301,6 +314,9 @@ func (h *play) steps() {
 			break
 		}
 		h.out.Steps++
+		if n := fault[i-1]; n > 0 {
+			h.out.Faults[n-1].Count++
+		}
 		h.line(LaneStep, "%s", names[i])
 		acts[i-1].do()
 		h.snapshot()

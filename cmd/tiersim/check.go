@@ -476,6 +476,13 @@ func (r *runner) try(seed uint64) {
 	for i, seen := range out.Heeded {
 		r.heeded[i].Add(seen)
 	}
+	if s.Faults == nil {
+		s.Faults = make([]report.Fault, len(out.Faults))
+	}
+	for i, seen := range out.Faults {
+		s.Faults[i].Name = seen.Name
+		s.Faults[i].Count += seen.Count
+	}
 	for i, seen := range out.Rules {
 		r.rules[i].True += seen.True
 		r.rules[i].False += seen.False

@@ -31,7 +31,7 @@ type cli struct {
 	Explain  explainCmd  `cmd:"" help:"Tell the history of a scenario in words."`
 	Shrink   shrinkCmd   `cmd:"" help:"Make a failing scenario smaller."`
 	Exhaust  exhaustCmd  `cmd:"" help:"Try every history within bounds."`
-	Coverage coverageCmd `cmd:"" help:"Show which situations and rules histories meet."`
+	Coverage coverageCmd `cmd:"" help:"Show which situations, faults and rules histories meet."`
 	Init     initCmd     `cmd:"" help:"Write a project to begin with."`
 }
 

@@ -10,10 +10,10 @@ type coverageCmd struct {
 
 // Help says more.
 func (c *coverageCmd) Help() string {
-	return `Prints how often the histories of check meet each situation; how often each rule of the
-policies gives a reason (true) and is asked and gives none (false); and how often what each plugin
-says made a difference (obeyed) and was not followed (overruled). What is VACUOUS there would let
-check exit 3.`
+	return `Prints how often the histories of check meet each situation; how often each fault was drawn
+of clock, store, disk and processes; how often each rule of the policies gives a reason (true) and
+is asked and gives none (false); and how often what each plugin says made a difference (obeyed) and
+was not followed (overruled). What is VACUOUS there would let check exit 3.`
 }
 
 // Run shows them.

@@ -37,6 +37,7 @@ type Run struct {
 	Simulated  time.Duration `json:"simulated_ns"`
 	Elapsed    time.Duration `json:"elapsed_ns"`
 	Situations []Situation   `json:"situations"`
+	Faults     []Fault       `json:"faults,omitempty"`
 	Rules      []Rule        `json:"rules"`
 	Heeded     []Plugin      `json:"plugins_heeded,omitempty"` // the configuration's, in its order
 	Failures   []Failure     `json:"failures"`
@@ -59,6 +60,12 @@ type Situation struct {
 	Count int    `json:"count"`
 	// NotApplicable says why no history can meet it; "" where they must.
 	NotApplicable string `json:"not_applicable,omitempty"`
+}
+
+// Fault is a kind of step that disturbs, and how many steps of all histories were of it.
+type Fault struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
 }
 
 // Rule is one of the user's rules.
@@ -260,7 +267,7 @@ func escape(s string, property bool) string {
 	return s
 }
 
-// Matrix shows situations, rules and plugins with their counts, for coverage.
+// Matrix shows situations, faults, rules and plugins with their counts, for coverage.
 func (r *Run) Matrix() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d histories, seeds %d..%d\n\nsituation%smet\n", r.Histories, r.From, r.To,
@@ -271,6 +278,12 @@ func (r *Run) Matrix() string {
 			continue
 		}
 		fmt.Fprintf(&b, "  %-64s %8d%s\n", s.Name, s.Count, missing(s.Count == 0))
+	}
+	if len(r.Faults) > 0 {
+		fmt.Fprintf(&b, "\nfault%sdrawn\n", strings.Repeat(" ", 65))
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintf(&b, "  %-64s %8d\n", f.Name, f.Count)
 	}
 	if len(r.Rules) > 0 {
 		fmt.Fprintf(&b, "\nrule%strue    false\n", strings.Repeat(" ", 58))
