@@ -66,6 +66,19 @@ func hang(t *testing.T) {
 	}()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
+	// It has come to what never ends once it takes no step any more.
+	for same, last := 0, int64(-1); same < 5; same++ {
+		<-ticker.C
+		watch.mu.Lock()
+		left := int64(-1)
+		for _, e := range watch.running {
+			left = e.limit.left.Load()
+		}
+		watch.mu.Unlock()
+		if left < 0 || left != last {
+			same, last = 0, left
+		}
+	}
 	var hung []Hung
 	for range 12 {
 		<-ticker.C

@@ -69,12 +69,13 @@ func hang(t *testing.T) {
 		s.segments(fmt.Sprintf("t%d/0", i), 2)
 	}
 	opts := s.options()
-	opts.LookEvery = 50 * time.Millisecond
+	opts.LookEvery = 200 * time.Millisecond // a slow machine is to come to what never ends by then
 	r := s.run(opts)
 	d := r.Backend.(*Daemon)
 	s.until("all is copied, and a deletion is asked about", func() bool {
 		_, err := r.Explain(t.Context(), tier.LogID{Table: "t0", Name: "0"}, 0)
-		return err != nil && strings.Contains(err.Error(), "endless.rego:4 or next: an expression")
+		return err != nil && strings.Contains(err.Error(), "endless.rego:") &&
+			strings.Contains(err.Error(), " or next: an expression takes for ever")
 	})
 	stalled := func() float64 {
 		return testutil.ToFloat64(d.metrics.stalled.WithLabelValues(policiesTask))
@@ -90,7 +91,7 @@ func hang(t *testing.T) {
 	}
 	q := &api.WhatIf{Policies: &api.Policies{
 		Modules: []api.PolicyModule{{Path: "q.rego", Source: endlessPolicy}}}}
-	if _, err := r.Compare(t.Context(), q); err == nil || !strings.Contains(err.Error(), "q.rego:4") {
+	if _, err := r.Compare(t.Context(), q); err == nil || !strings.Contains(err.Error(), "q.rego:") {
 		t.Errorf("a question with policies that do not end: %v", err)
 	}
 	for i := range tables {
