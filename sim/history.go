@@ -441,12 +441,13 @@ func (h *play) onStore(op fault.Op) fault.Effect {
 	if h.storm {
 		return fault.Effect{Err: errBusy}
 	}
-	if h.lag && op.Kind == fault.OpIter && contains(op.Key, "manifest") {
+	// That a ledger is an old one, only a listing tells; RATIONALE says what that takes.
+	if h.lag && !h.o.old && op.Kind == fault.OpIter && contains(op.Key, "manifest") {
 		return fault.Effect{Hide: func(string) bool { return true }}
 	}
 	h.disturb(op)
 	for i, a := range h.store {
-		if a.fits(op) {
+		if a.fits(op) && (a.effect.Hide == nil || !h.o.old) {
 			h.store = slices.Delete(h.store, i, i+1)
 			h.mix("store", a.name)
 			h.line(LaneStore, "%s %s: %s", op.Kind, op.Key, a.name)
