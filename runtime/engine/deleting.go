@@ -232,11 +232,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 		l.succeeded(failure{effect: "delete"})
 		l.state.LogStart = max(l.state.LogStart, res.LogStart)
 		l.state.Next = max(l.state.Next, res.Next)
-		for _, p := range res.Unpublished { // of a start that moved for the deletion
-			if !slices.Contains(l.state.Unpublished, p) {
-				l.state.Unpublished = append(l.state.Unpublished, p)
-			}
-		}
+		l.lacks(res.Unpublished) // of a start that moved for the deletion
 		l.drop(res.Gone)
 		l.state.Emptied = len(res.Gone) > 0 && len(l.local) == 0
 		t.state.Window = res.Window

@@ -439,8 +439,7 @@ func TestTheStartMovesOnceThoughTheClockGoesBack(t *testing.T) {
 	r.now -= hour
 	r.seen(seg(0), tail(10))
 	f := take[MoveStart](r)
-	r.step(Finished{ID: f.ID, Result: Moved{Start: f.Start, Cause: f.Cause, At: r.now, Position: 1,
-		Next: 2, Published: true}})
+	r.step(Finished{ID: f.ID, Result: Moved{Start: f.Start, Cause: f.Cause, At: r.now, Next: 2}})
 	r.none()
 }
 

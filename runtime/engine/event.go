@@ -381,15 +381,15 @@ type Silent struct{}
 // that left the log. Published is false where the manifest does not have it yet. Kept says why the
 // next segment stays, if any.
 type Moved struct {
-	Start     tier.Offset
-	Expired   tier.RangeSet
-	Cause     tier.MoveCause
-	At        tier.Time
-	Position  tier.Position
-	Next      tier.Position
-	Published bool
-	Window    tier.BrakeWindow
-	Kept      *KeptRemote
+	Start   tier.Offset // of the log now
+	Expired tier.RangeSet
+	Cause   tier.MoveCause
+	At      tier.Time
+	Next    tier.Position // the log's next free one
+	// Unpublished are the log's facts that its manifest lacks, among them perhaps this start.
+	Unpublished []tier.Position
+	Window      tier.BrakeWindow
+	Kept        *KeptRemote
 }
 
 // KeptRemote is the gate's answer for a remote segment that stays.

@@ -115,6 +115,15 @@ func (l *logIndex) addHole(h HoleDone) {
 	}
 }
 
+// lacks takes over which of the log's facts its manifest lacks.
+func (l *logIndex) lacks(unpublished []tier.Position) {
+	for _, p := range unpublished {
+		if !slices.Contains(l.state.Unpublished, p) {
+			l.state.Unpublished = append(l.state.Unpublished, p)
+		}
+	}
+}
+
 func (e *Engine) publishFinished(l *logIndex, f Publish, res Result) {
 	switch res := res.(type) {
 	case Done:

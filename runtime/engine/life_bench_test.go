@@ -80,7 +80,7 @@ func (l *life) perform(f Effect) (Result, tier.LogID) {
 		}
 		log.next++
 		return Moved{Start: log.start, Expired: log.expired, Cause: tier.MoveExpired, At: l.now,
-			Position: log.next - 1, Next: log.next, Published: true}, f.Log
+			Next: log.next}, f.Log
 	case Remove:
 		var positions []tier.Position
 		for _, c := range f.Copies {

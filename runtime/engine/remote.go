@@ -387,9 +387,7 @@ func (e *Engine) moveFinished(l *logIndex, what failure, res Result) {
 		}
 		l.state.Moves = append(l.state.Moves, tier.StartMove{Start: res.Start, At: at,
 			Cause: res.Cause})
-		if !res.Published {
-			l.state.Unpublished = append(l.state.Unpublished, res.Position)
-		}
+		l.lacks(res.Unpublished)
 		if res.Window != (tier.BrakeWindow{}) {
 			l.table.state.Window = res.Window
 		}

@@ -59,7 +59,7 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	for _, file := range content.Files {
 		attempt.Names = append(attempt.Names, file.Name)
 	}
-	attempt.Position, err = x.append(ctx, tier.CopyStarted{Log: f.Log, Attempt: attempt})
+	attempt.Position, err = x.decide(ctx, tier.CopyStarted{Log: f.Log, Attempt: attempt})
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeTierEpoch, "%v", err), nil
 	}

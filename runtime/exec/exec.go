@@ -134,7 +134,7 @@ func (x *Executor) Do(ctx context.Context, f engine.Effect) (engine.Result, erro
 	case engine.Select:
 		return x.selectSegments(ctx, f), nil
 	case engine.Pause:
-		_, err := x.append(ctx, tier.TablePaused{Table: f.Table, Reason: f.Reason, At: x.c.Now()})
+		_, err := x.decide(ctx, tier.TablePaused{Table: f.Table, Reason: f.Reason, At: x.c.Now()})
 		return engine.Done{}, fatal(err)
 	default:
 		panic(fmt.Sprintf("exec: unknown effect %T", f))
@@ -163,6 +163,16 @@ func (x *Executor) setAttempt(id engine.EffectID, a *tier.Attempt) {
 // is not handed on.
 func (x *Executor) append(ctx context.Context, r tier.Record) (tier.Position, error) {
 	return x.c.Ledger.Append(context.WithoutCancel(ctx), r)
+}
+
+// decide is append for a record that begins something. Whoever gave the call up may have decided
+// otherwise since: a call that comes back from the store or the source only then begins nothing any
+// more. What was done already is recorded by append, whoever waits.
+func (x *Executor) decide(ctx context.Context, r tier.Record) (tier.Position, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("%w: nobody waits for it any more: %w", ErrRefused, err)
+	}
+	return x.append(ctx, r)
 }
 
 // fatal keeps what must end the process: any error of the ledger but a refusal, which concerns one

@@ -159,13 +159,10 @@ func (x *Executor) compare(ctx context.Context, f engine.Compare) (engine.Result
 
 func (x *Executor) diverge(ctx context.Context, log tier.LogID, at tier.Offset,
 	epoch, was tier.LeaderEpoch) (engine.Result, error) {
-	if err := ctx.Err(); err != nil {
-		return failure(tier.CodeRetry, "%s: %v", log, err), nil // nobody waits for the answer
-	}
 	if why := x.MayRecord(ctx, log); why != nil {
 		return engine.Failed{Reason: *why}, nil
 	}
-	_, err := x.append(ctx, tier.Diverged{Log: log, Offset: at, At: x.c.Now()})
+	_, err := x.decide(ctx, tier.Diverged{Log: log, Offset: at, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeRetry, "%v", err), nil
 	}

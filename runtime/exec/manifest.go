@@ -66,7 +66,7 @@ func (x *Executor) recordHole(ctx context.Context, f engine.RecordHole) (engine.
 	if x.c.Ledger.Table(f.Log.Table).Since <= x.c.Ledger.Rebuilt() {
 		hole.Cause = tier.HoleSourceGone // the epoch is the rebuild's: tiering was not off
 	}
-	pos, err := x.append(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})
+	pos, err := x.decide(ctx, tier.HoleRecorded{Log: f.Log, Hole: hole})
 	if errors.Is(err, ErrRefused) {
 		if done, err := x.recordedHole(f); done != nil || err != nil {
 			return done, err

@@ -15,7 +15,7 @@ func (x *Executor) open(ctx context.Context, f engine.Open) (engine.Result, erro
 	if err != nil {
 		return engine.Failed{Reason: classify(err, tier.CodeSourceUnread)}, nil
 	}
-	_, err = x.append(ctx, tier.LogOpened{Log: f.Log, Source: f.Source, Layout: f.Layout,
+	_, err = x.decide(ctx, tier.LogOpened{Log: f.Log, Source: f.Source, Layout: f.Layout,
 		Incarnation: f.Incarnation, Epoch: x.epoch(f.Log), Start: start, State: f.State,
 		At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
@@ -53,7 +53,7 @@ func (x *Executor) openEpoch(ctx context.Context, f engine.OpenEpoch) (engine.Re
 	if why := x.MayRecord(ctx, f.Log); why != nil {
 		return engine.Failed{Reason: *why}, nil
 	}
-	_, err := x.append(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
+	_, err := x.decide(ctx, tier.EpochOpened{Log: f.Log, Epoch: f.Epoch, Fresh: f.Fresh,
 		Start: start, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
 		if s, _ := x.c.Ledger.Log(f.Log); s.Epoch == f.Epoch {

@@ -15,7 +15,7 @@ import (
 
 // changeTier makes one step of a table's tiering durable.
 func (x *Executor) changeTier(ctx context.Context, f engine.ChangeTier) (engine.Result, error) {
-	_, err := x.append(ctx, tier.TierChanged{Table: f.Table, State: f.State, Epoch: f.Epoch,
+	_, err := x.decide(ctx, tier.TierChanged{Table: f.Table, State: f.State, Epoch: f.Epoch,
 		Policy: f.Policy, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
 		// A call that was given up may have made the step, and nobody heard.
@@ -30,7 +30,7 @@ func (x *Executor) changeTier(ctx context.Context, f engine.ChangeTier) (engine.
 
 // govern notes which entry of the configuration governs a table.
 func (x *Executor) govern(ctx context.Context, f engine.Govern) (engine.Result, error) {
-	_, err := x.append(ctx, tier.TableGoverned{Table: f.Table, Entry: f.Entry, At: x.c.Now()})
+	_, err := x.decide(ctx, tier.TableGoverned{Table: f.Table, Entry: f.Entry, At: x.c.Now()})
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeTierState, "%v", err), nil
 	}
@@ -44,7 +44,7 @@ func (x *Executor) governNew(ctx context.Context, table string) error {
 	if !ok || cfg.Governor == "" || durable.Entry != "" || durable.Dropped != 0 {
 		return nil
 	}
-	_, err := x.append(ctx, tier.TableGoverned{Table: table, Entry: cfg.Governor, At: x.c.Now()})
+	_, err := x.decide(ctx, tier.TableGoverned{Table: table, Entry: cfg.Governor, At: x.c.Now()})
 	return fatal(err)
 }
 
@@ -63,9 +63,10 @@ func (x *Executor) settings(g *Generation, durable tier.TableState, name string)
 // new start since it was scanned would be in no tier: then the engine has to look again. Durable
 // sub-steps: StartMoved, the manifest entry, Published.
 func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Result, error) {
+	state, _ := x.c.Ledger.Log(f.Log)
+	f.Start = max(f.Start, state.LogStart) // a call that was given up may have moved it
 	if f.Cause == tier.MoveDisabled {
 		begins, err := x.begins(ctx, f.Source, f.Log, f.Start)
-		state, _ := x.c.Ledger.Log(f.Log)
 		if err == nil && begins < f.Start && f.Start > state.LogStart {
 			return failure(tier.CodeChanged, "%s begins at %d, and began at %d when it was scanned", f.Log,
 				begins, f.Start), nil
@@ -80,26 +81,31 @@ func (x *Executor) moveStart(ctx context.Context, f engine.MoveStart) (engine.Re
 
 func (x *Executor) move(ctx context.Context, log tier.LogID, m tier.StartMoved) (
 	engine.Result, error) {
-	pos, err := x.append(ctx, m)
+	pos, err := x.decide(ctx, m)
 	if errors.Is(err, ErrRefused) {
 		return failure(tier.CodeRetry, "%v", err), nil
 	}
 	if err != nil {
 		return nil, fatal(err)
 	}
+	if state, _ := x.c.Ledger.Log(log); slices.Contains(state.Unpublished, pos) {
+		if _, err := x.publishFact(ctx, log, pos); err != nil {
+			return nil, err
+		}
+	}
+	return x.moved(log, m), nil
+}
+
+// moved tells of a log after the move as the ledger has it: a call that was given up may have moved
+// the start as well, and left it for the next one to say so in the manifest.
+func (x *Executor) moved(log tier.LogID, m tier.StartMoved) engine.Moved {
 	state, _ := x.c.Ledger.Log(log)
-	done := engine.Moved{Start: m.Start, Expired: m.Expired, Cause: m.Cause, At: m.At,
-		Position: pos, Next: state.Next, Window: m.Window, Published: true}
-	if !slices.Contains(state.Unpublished, pos) {
-		return done, nil // the start was there already, and said
+	done := engine.Moved{Start: state.LogStart, Expired: m.Expired, Cause: m.Cause, At: m.At,
+		Next: state.Next, Unpublished: state.Unpublished}
+	if m.Window != (tier.BrakeWindow{}) {
+		done.Window = x.c.Ledger.Table(log.Table).Window
 	}
-	r, err := x.publishFact(ctx, log, pos)
-	if err != nil {
-		return nil, err
-	}
-	_, failed := r.(engine.Failed)
-	done.Published = !failed
-	return done, nil
+	return done
 }
 
 // expire asks about the oldest remote segments in order, and moves the start over those that may
@@ -110,6 +116,12 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 	knows, why := x.ledgerKnows(ctx, f.Log, state)
 	m := tier.StartMoved{Log: f.Log, Start: state.LogStart, Cause: tier.MoveExpired, At: x.c.Now(),
 		Window: x.c.Ledger.Table(f.Log.Table).Window}
+	if slices.ContainsFunc(f.Segments, func(c engine.RemoteCandidate) bool {
+		return c.Next <= state.LogStart
+	}) {
+		m.Expired = state.Expired
+		return x.moved(f.Log, m), nil // by an earlier call that was given up
+	}
 	var kept *engine.KeptRemote
 	left := f.Remote
 	var passed []passedOver

@@ -47,7 +47,17 @@ func (x *Executor) settled(f engine.Resolve) (engine.Result, error) {
 		return nil, fatal(err)
 	}
 	state, _ := x.c.Ledger.Log(f.Log)
-	return engine.Abandoned{Next: state.Next}, nil
+	done := engine.Abandoned{Next: state.Next}
+	a, err := x.c.Ledger.Abandoned(f.Log, f.Attempt.Position)
+	if err != nil && !errors.Is(err, ErrVanished) {
+		return nil, fatal(err)
+	}
+	if err == nil && a.ID == f.Attempt.ID {
+		// By a call that was given up: whoever asks now has to clear it. Counted from now, nothing of
+		// it goes too early.
+		done.Tombstone = &engine.Tombstone{Position: a.Position, At: x.c.Now()}
+	}
+	return done, nil
 }
 
 // finishFound commits an attempt whose manifest entry is in the store, if all its objects are.
