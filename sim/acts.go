@@ -384,6 +384,7 @@ func (h *play) factsActs() []act {
 	if h.p.UserPolicies {
 		out = append(out, act{kindFacts, "the disk fills, or empties", 2, func() {
 			free := []int64{90, 50, 5}[choose.Number(h.c, "per cent free; 90, 50 or 5", 0, 2)]
+			choose.Say(h.c, fmt.Sprint(free))
 			h.setDisk(free)
 			_ = h.reload()
 			h.line(LanePolicy, "the disk has %d %% free", free)

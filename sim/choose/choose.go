@@ -50,11 +50,32 @@ func Among[T interface{ ~string }](c Chooser, label string, options []T) T {
 
 // Number chooses one of [from, to].
 func Number(c Chooser, label string, from, to int) int {
-	return from + c.Choose(label, to-from+1)
+	n := from + c.Choose(label, to-from+1)
+	if s, ok := c.(sayer); ok {
+		s.Say(strconv.Itoa(n))
+	}
+	return n
 }
 
 // Yes chooses between no, which is the simpler one, and yes.
-func Yes(c Chooser, label string) bool { return c.Choose(label, 2) == 1 }
+func Yes(c Chooser, label string) bool {
+	if c.Choose(label, 2) == 0 {
+		Say(c, "no")
+		return false
+	}
+	Say(c, "yes")
+	return true
+}
+
+// sayer is a Chooser that writes down what an outcome means.
+type sayer interface{ Say(word string) }
+
+// Say tells what the outcome that was just chosen means, for people.
+func Say(c Chooser, word string) {
+	if s, ok := c.(sayer); ok {
+		s.Say(word)
+	}
+}
 
 // Choice is one that was made.
 type Choice struct {
@@ -62,12 +83,18 @@ type Choice struct {
 	Of    int    `json:"of"`
 	Pick  int    `json:"pick"`
 	Name  string `json:"name,omitempty"`
+	// Said is what an outcome without a name means, for people: the number, yes or no. A replay
+	// does not look at it.
+	Said string `json:"said,omitempty"`
 }
 
 // String is the choice in words.
 func (c Choice) String() string {
 	if c.Name != "" {
 		return c.Label + ": " + c.Name
+	}
+	if c.Said != "" {
+		return c.Label + ": " + c.Said
 	}
 	return c.Label + ": " + strconv.Itoa(c.Pick) + " of " + strconv.Itoa(c.Of)
 }
@@ -84,6 +111,9 @@ func (r *Recorder) Choose(label string, n int) int {
 	r.Made = append(r.Made, Choice{Label: label, Of: n, Pick: pick})
 	return pick
 }
+
+// Say writes down what the last choice means.
+func (r *Recorder) Say(word string) { r.Made[len(r.Made)-1].Said = word }
 
 // Pick chooses among names.
 func (r *Recorder) Pick(label string, names []string, weights []int) int {

@@ -18,7 +18,10 @@
 //	 "exhaust": [2, 4, 1],                bounds of the search that found it; absent for chance
 //	 "choices": [
 //	  {"label": "step", "of": 31, "pick": 4, "name": "owner: rolls"},
-//	  {"label": "log", "of": 3, "pick": 0, "name": "orders/0"}, ...]}
+//	  {"label": "log", "of": 3, "pick": 0, "name": "orders/0"},
+//	  {"label": "segments", "of": 3, "pick": 1, "said": "2"}, ...]}
+//
+// What is said of an outcome is what it means, for people.
 //
 // A replay asks that each choice have the label, the number of outcomes and the name that the file
 // has: a file of another program, or of other policies, is refused with the number of the choice
