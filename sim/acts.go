@@ -160,7 +160,7 @@ func (h *play) acceptClock() {
 	if err := h.w.AcceptClock(); err != nil && !errors.Is(err, tier.ErrRefused) {
 		h.alive(err)
 	}
-	h.line(LaneClock, "an operator accepts it")
+	h.line(LaneClock, "an operator accepts the clock")
 }
 
 func (h *play) settingsActs() []act {

@@ -281,10 +281,10 @@ func (a *app) summary(out *report.Run) {
 		a.printf("plugin %s: obeyed %d times, overruled %d times\n", screen.Line(p.Name), p.Obeyed,
 			p.Overruled)
 	}
-	for _, line := range lines(out.NotApplicable()) {
-		a.printf("not applicable: %s\n", line)
-	}
 	if len(out.Failures) == 0 { // a failure ends the run before it has met everything
+		for _, line := range lines(out.NotApplicable()) {
+			a.printf("not applicable: %s\n", line)
+		}
 		for _, v := range lines(out.Vacuous) {
 			a.printf("VACUOUS: %s\n", v)
 		}
