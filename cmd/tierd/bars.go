@@ -7,6 +7,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/daemon"
 )
 
@@ -19,7 +20,7 @@ type bars struct {
 
 // newBars returns bars that draw only if stderr is a terminal.
 func newBars(a *app) *bars {
-	if !terminal(a.stderr) {
+	if !screen.Terminal(a.stderr) {
 		return &bars{}
 	}
 	return &bars{container: mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(64))}

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/tierd/tierd/cmd/internal/screen"
 )
 
 // byteBar shows on a terminal how many of a number of bytes are done. Elsewhere it does nothing.
@@ -13,7 +15,7 @@ type byteBar struct {
 
 // newByteBar returns a bar that draws only if stderr is a terminal.
 func newByteBar(a *app, name string, total int64) *byteBar {
-	if !terminal(a.stderr) || total <= 0 {
+	if !screen.Terminal(a.stderr) || total <= 0 {
 		return &byteBar{}
 	}
 	c := mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(64))

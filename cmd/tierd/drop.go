@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
 )
 
@@ -74,7 +75,7 @@ func printRemoval(p *page, r *api.Removal) {
 
 // confirms asks on a terminal; elsewhere nobody is there to answer, which is no.
 func (a *app) confirms(table string, r *api.Removal) bool {
-	if !terminalReader(a.stdin) || !terminal(a.stderr) {
+	if !screen.Terminal(a.stdin) || !screen.Terminal(a.stderr) {
 		return false
 	}
 	p := &page{}

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
@@ -28,7 +26,7 @@ func (o output) print(a *app, v any, table func(p *page)) error {
 	case "yaml":
 		return encodeYAML(a.stdout, v)
 	}
-	p := &page{colour: a.colour()}
+	p := &page{colour: screen.Colours(a.stdout, a.lookupEnv)}
 	table(p)
 	_, err := p.WriteTo(a.stdout)
 	return err
@@ -58,30 +56,6 @@ func block(n *yaml.Node) {
 	for _, c := range n.Content {
 		block(c)
 	}
-}
-
-// colour reports whether the output goes to a terminal that wants colours (https://no-color.org).
-func (a *app) colour() bool {
-	if v, ok := a.lookupEnv("NO_COLOR"); ok && v != "" {
-		return false
-	}
-	return terminal(a.stdout)
-}
-
-// terminal reports whether w is a terminal.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
-// terminalReader reports whether r is a terminal.
-func terminalReader(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && terminal(f)
 }
 
 // page collects what a command prints for people: lines, and tables whose columns align. What a

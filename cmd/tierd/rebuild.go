@@ -8,6 +8,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/daemon"
 	"github.com/tierd/tierd/runtime/rebuild"
@@ -43,7 +44,7 @@ Examples:
 // Run makes it, and says of what.
 func (c *rebuildCmd) Run(a *app) error {
 	bar := &rebuildBar{}
-	if terminal(a.stderr) {
+	if screen.Terminal(a.stderr) {
 		bar.container = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(64))
 	}
 	r, err := daemon.Rebuild(a.ctx, a.options(a.quiet()), daemon.RebuildOptions{

@@ -27,7 +27,7 @@ func (a *app) failure(f *report.Failure) {
 		*s = screen.Line(*s)
 	}
 	one.Steps = lines(f.Steps)
-	a.print(one.Screen(a.color()))
+	a.print(one.Screen(screen.Colours(a.stdout, a.lookupEnv)))
 }
 
 // lines gives each text on one line.

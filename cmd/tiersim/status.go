@@ -1,31 +1,11 @@
 package main
 
 import (
-	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/tierd/tierd/cmd/internal/screen"
 )
-
-// terminal reports whether w is a terminal.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
-// color reports whether the output goes to a terminal that wants colours (https://no-color.org).
-func (a *app) color() bool {
-	if v, ok := a.lookupEnv("NO_COLOR"); ok && v != "" {
-		return false
-	}
-	return terminal(a.stdout)
-}
 
 // progressEvery is how often progress is shown.
 const progressEvery = 200 * time.Millisecond
@@ -43,7 +23,7 @@ type status struct {
 func (s *status) show(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.a == nil || !terminal(s.a.stdout) || time.Since(s.last) < progressEvery {
+	if s.a == nil || !screen.Terminal(s.a.stdout) || time.Since(s.last) < progressEvery {
 		return
 	}
 	s.last = time.Now()
