@@ -31,41 +31,25 @@ const (
 // faultKinds are those that a faultless history has none of.
 var faultKinds = []string{kindClock, kindStore, kindDisk, kindStop, kindOverlap}
 
-// rater is a chooser by chance.
-type rater interface {
-	Rate(kind string, levels ...int) int
-}
-
 func (p *Project) drawRates(c choose.Chooser) rates {
-	r := rates{length: 80, kinds: map[string]int{kindOwner: 3, kindProcess: 8, kindTime: 4,
+	r := rates{focus: p.Focus, kinds: map[string]int{kindOwner: 3, kindProcess: 8, kindTime: 4,
 		kindOperator: 1, kindFacts: 1, kindReader: 1}}
-	by, ok := c.(rater)
-	if !ok {
-		by = level{}
-	}
-	r.length = by.Rate("length", 60, 90, 160)
-	r.faultless = by.Rate("faultless", 0, 0, 0, 0, 0, 0, 0, 1) == 1
+	r.length = choose.Rate(c, "length", 60, 90, 160)
+	r.faultless = choose.Rate(c, "faultless", 0, 0, 0, 0, 0, 0, 0, 1) == 1
 	for _, kind := range faultKinds {
 		levels := []int{0, 1, 2, 4}
 		if kind == kindStop {
 			levels = []int{2, 4, 8, 12} // a crash is in the middle of what recoveries are for
 		}
-		if rate := by.Rate(kind, levels...); !r.faultless {
+		if rate := choose.Rate(c, kind, levels...); !r.faultless {
 			r.kinds[kind] = rate
 		}
 	}
-	if rate := by.Rate(kindSettings, 0, 1, 2); p.Unsettled {
+	if rate := choose.Rate(c, kindSettings, 0, 1, 2); p.Unsettled {
 		r.kinds[kindSettings] = rate
 	}
-	r.focus = p.Focus
 	return r
 }
-
-// level gives the second of the levels, as a chooser without rates of its own has them.
-type level struct{}
-
-// Rate implements rater.
-func (level) Rate(_ string, levels ...int) int { return levels[1] }
 
 // weights are those of the end and of each action. The end comes when the length is reached.
 func (r *rates) weights(acts []act, steps int) []int {

@@ -39,6 +39,20 @@ func Later(c Chooser, label string, names []string, weights []int) int {
 	return Pick(c, label, names, weights)
 }
 
+// rater is a Chooser that makes some kinds of things likelier than others.
+type rater interface {
+	Rate(kind string, levels ...int) int
+}
+
+// Rate gives one of the levels, as how likely a kind of thing shall be in a history. It is no
+// choice: a chooser that does not draw rates gives the second of the levels.
+func Rate(c Chooser, kind string, levels ...int) int {
+	if r, ok := c.(rater); ok {
+		return r.Rate(kind, levels...)
+	}
+	return levels[1]
+}
+
 // Among chooses one of the options, which are named by their own text.
 func Among[T interface{ ~string }](c Chooser, label string, options []T) T {
 	names := make([]string, len(options))
@@ -129,12 +143,7 @@ func (r *Recorder) Later(label string, names []string, weights []int) int {
 	return pick
 }
 
-// Rate hands on the other chooser's rates; without any, the second of the levels.
+// Rate hands on the other chooser's rates.
 func (r *Recorder) Rate(kind string, levels ...int) int {
-	if by, ok := r.Chooser.(interface {
-		Rate(kind string, levels ...int) int
-	}); ok {
-		return by.Rate(kind, levels...)
-	}
-	return levels[min(1, len(levels)-1)]
+	return Rate(r.Chooser, kind, levels...)
 }

@@ -12,9 +12,12 @@ type Random struct {
 	Rates []string
 }
 
+// stream tells the numbers of tiersim apart from others of the same seed: its name, in ASCII.
+const stream = 0x7469657273696d
+
 // NewRandom returns a chooser for the seed.
 func NewRandom(seed uint64) *Random {
-	return &Random{rng: rand.New(rand.NewPCG(seed, 0x7469657273696d))}
+	return &Random{rng: rand.New(rand.NewPCG(seed, stream))}
 }
 
 // Rate draws how likely a kind of thing shall be in this history. It is no choice: what it makes
