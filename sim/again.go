@@ -16,12 +16,12 @@ func (w *World) startAgain() error {
 	watch := w.Watch
 	w.Watch = nil
 	defer func() { w.Watch = watch }()
-	once := durable(w)
+	once := w.persistent()
 	w.Kill()
 	if err := w.Start(); err != nil {
 		return err
 	}
-	if again := durable(w); again != once {
+	if again := w.persistent(); again != once {
 		w.oracle.violate(Recovered, "the second start did more than the first: %s",
 			firstDifference(once, again))
 	}
@@ -43,26 +43,4 @@ func firstDifference(a, b string) string {
 			return fmt.Sprintf("%q became %q", before[i], after[i])
 		}
 	}
-}
-
-// durable writes down everything that a process that starts now would find.
-func durable(w *World) string {
-	ledger, err := w.ledgerNow()
-	if err != nil {
-		return err.Error()
-	}
-	var b strings.Builder
-	for _, l := range ledger.logs {
-		fmt.Fprintf(&b, "%+v\n%+v\n%+v\n%s", l.state, l.attempts, l.tombstones, summary(l.facts))
-		for _, f := range w.files(l.state.Log) {
-			fmt.Fprintf(&b, "%s %+v %q\n", f.at, f.stat, f.data)
-		}
-	}
-	for _, t := range ledger.tables {
-		fmt.Fprintf(&b, "%s %s %d %t %+v\n", t.Table, t.State, t.Epoch, t.Paused != nil, t.Window)
-	}
-	for _, in := range w.intents() {
-		fmt.Fprintf(&b, "%+v\n", *in)
-	}
-	return b.String() + strings.Join(w.Objects.Keys(), "\n")
 }

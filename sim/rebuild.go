@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
@@ -12,7 +11,6 @@ import (
 	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/rebuild"
 	"github.com/tierd/tierd/runtime/tier"
-	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // Remember keeps the ledger as it is now, as a backup would, and returns what puts it back. The
@@ -126,14 +124,6 @@ func (w *World) conclude(ctx context.Context, source *logdir.Source,
 		return nil
 	}, w.Now)
 	return errors.Join(err, a.Close())
-}
-
-func (w *World) openSource() (*logdir.Source, error) {
-	disk := w.Disk
-	return logdir.Open(logdir.Config{Name: SourceName, Layout: tier.LayoutPlain,
-		Root:        func() (vfs.Dir, error) { return disk.Sub(sourceDir) },
-		LocalDelete: w.Config.Delete, Next: w.Config.Next,
-		Pattern: regexp.MustCompile(logdir.DefaultPattern)})
 }
 
 // Rebuilt is a property of what a rebuild makes: it finds every copy that was part of its log.

@@ -82,7 +82,7 @@ func TestRebuildThatFailsChangesNothing(t *testing.T) {
 		r.w.Advance(2 * time.Hour)
 		r.run()
 		r.w.Kill()
-		before, at := durable(r.w), 0
+		before, at := r.w.persistent(), 0
 		r.w.Bucket.SetHook(func(fault.Op) fault.Effect {
 			at++
 			if at == n+1 {
@@ -102,7 +102,7 @@ func TestRebuildThatFailsChangesNothing(t *testing.T) {
 		if err == nil {
 			t.Fatalf("call %d of the store failed, and nobody noticed", n)
 		}
-		if after := durable(r.w); after != before {
+		if after := r.w.persistent(); after != before {
 			t.Fatalf("call %d of the store failed, and something changed:\n%s", n, after)
 		}
 		r.start()

@@ -13,30 +13,18 @@ import (
 func (h *play) state() uint64 {
 	hash := fnv.New64a()
 	add := func(format string, args ...any) { _, _ = fmt.Fprintf(hash, format, args...) }
-	ledger, err := h.w.ledgerNow()
-	if err != nil {
-		add("%v", err)
-	} else {
-		for i := range ledger.logs {
-			l := &ledger.logs[i]
-			add("%s %s %s %s", plainly(l.state), plainly(l.attempts), plainly(l.tombstones),
-				summary(l.facts))
-		}
-		add("%s", plainly(ledger.tables))
-	}
+	add("%s", h.w.persistent())
+	dirs := []string{auditDir}
 	for _, l := range h.o.logs {
-		for _, f := range h.w.files(l.id) {
-			add("%s %q", f.at, f.data)
-		}
 		dir := path.Join(h.w.source(), h.w.logDir(l.id))
-		for _, d := range []string{dir, path.Join(dir, trashDir)} { // what a crash would leave
-			h.w.Disk.LookSynced(d, func(i vfs.Info, data []byte) { add("%s/%s %q", d, i.Name, data) })
-		}
+		dirs = append(dirs, dir, path.Join(dir, trashDir))
 	}
-	for _, in := range h.w.intents() {
-		add("%+v", *in)
+	for _, dir := range dirs {
+		add("%s", dir)
+		file := func(i vfs.Info, data []byte) { add("%s %q", i.Name, data) }
+		h.w.Disk.Look(dir, file)
+		h.w.Disk.LookSynced(dir, file) // what a crash would leave
 	}
-	h.w.Objects.Look(func(key string, data []byte) { add("%s %q", key, data) })
 	for _, late := range h.w.Bucket.Late() {
 		add("%s %q", late.Key, late.Data)
 	}

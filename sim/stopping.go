@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
-	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // CleanStop (L6) is that a process that was told to stop, and did, leaves nothing that a power cut
@@ -28,55 +27,33 @@ func (w *World) Stop() (clean bool) {
 	w.Crash(nil)
 	after := w.persistent()
 	if before != after && w.oracle != nil {
-		w.oracle.unpersisted(before, after)
+		w.oracle.violate(CleanStop, "a process stopped cleanly, and a power cut right after took "+
+			"something: %s", firstDifference(before, after))
 	}
 	return true
 }
 
-// unpersisted (L6): something was not on disk when the process said that it had ended.
-func (o *Oracle) unpersisted(before, after string) {
-	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
-	i := 0
-	for i < len(a) && i < len(b) && a[i] == b[i] {
-		i++
-	}
-	line := func(s []string) string {
-		if i < len(s) {
-			return s[i]
-		}
-		return "nothing"
-	}
-	o.violate(CleanStop, "a process stopped cleanly, and a power cut right after made of %q %q",
-		line(a), line(b))
-}
-
-// persistent writes down what a process leaves: ledger, audit log and source, as they are now.
+// persistent writes down everything that a process leaves: ledger, audit log, source and store, as
+// they are now.
 func (w *World) persistent() string {
-	var b strings.Builder
 	ledger, err := w.ledgerNow()
 	if err != nil {
 		return err.Error()
 	}
-	var logs []tier.LogID
+	var b strings.Builder
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
-		logs = append(logs, l.state.Log)
-		fmt.Fprintf(&b, "%s\n%s\n%s\n%s", plainly(l.state), plainly(l.attempts),
+		fmt.Fprintf(&b, "%s\n%s\n%s\n%s\n", plainly(l.state), plainly(l.attempts),
 			plainly(l.tombstones), summary(l.facts))
-	}
-	fmt.Fprintf(&b, "%s\n", plainly(ledger.tables))
-	infos, err := w.Disk.List(auditDir)
-	must(err)
-	for _, i := range infos {
-		data, err := readFile(w.Disk, path.Join(auditDir, i.Name))
-		must(err)
-		fmt.Fprintf(&b, "%s %q\n", i.Name, data)
-	}
-	for _, id := range logs {
-		for _, f := range w.files(id) {
-			fmt.Fprintf(&b, "%s %q\n", f.at, f.data)
+		for _, f := range w.files(l.state.Log) {
+			fmt.Fprintf(&b, "%s %+v %q\n", f.at, f.stat, f.data)
 		}
 	}
+	for _, t := range ledger.tables {
+		fmt.Fprintf(&b, "%s\n", plainly(t))
+	}
+	w.Disk.Look(auditDir, func(i vfs.Info, data []byte) { fmt.Fprintf(&b, "%s %q\n", i.Name, data) })
+	w.Objects.Look(func(key string, data []byte) { fmt.Fprintf(&b, "%s %q\n", key, data) })
 	return b.String()
 }
 

@@ -131,10 +131,10 @@ func (r *rig) restart(c crash) {
 	if !c.twice {
 		return
 	}
-	once := durable(r.w)
+	once := r.w.persistent()
 	c.crash(r.w)
 	r.do(r.w.Start())
-	if diff := cmp.Diff(once, durable(r.w)); diff != "" {
+	if diff := cmp.Diff(once, r.w.persistent()); diff != "" {
 		r.oracle.violate(Recovered, "the second start did more than the first:\n%s", diff)
 	}
 }
@@ -148,9 +148,7 @@ type disturbed struct {
 }
 
 func (d disturbed) String() string {
-	word := map[Fate]string{Fail: "fails", FailAfter: "takes effect and fails",
-		StopBefore: "is not reached", StopAfter: "is the last"}[d.fate]
-	return fmt.Sprintf("%s: when %q %s, and %s", d.history.name, d.point, word, d.crash)
+	return fmt.Sprintf("%s: when %q%s, and %s", d.history.name, d.point, fateText(d.fate), d.crash)
 }
 
 // sweeper runs all disturbances of one history.

@@ -268,14 +268,7 @@ func (w *World) open(p *process) (err error) {
 	if p.store, err = objstore.New(w.door, p.ledger.ID()); err != nil {
 		return err
 	}
-	disk := w.Disk
-	p.source, err = logdir.Open(logdir.Config{Name: SourceName,
-		Layout:      cmp.Or(w.Config.Layout, tier.LayoutPlain),
-		Root:        func() (vfs.Dir, error) { return disk.Sub(sourceDir) },
-		LocalDelete: w.Config.Delete, Next: w.Config.Next, ClosedAfter: w.Config.ClosedAfter,
-		Lock:    ownLock{},
-		Pattern: pattern})
-	if err != nil {
+	if p.source, err = w.openSource(); err != nil {
 		return err
 	}
 	p.exec = exec.New(exec.Config{
@@ -290,6 +283,16 @@ func (w *World) open(p *process) (err error) {
 		Sound: w.sound, Trouble: w.trouble,
 	})
 	return nil
+}
+
+// openSource opens the source on the disk that the machine has now.
+func (w *World) openSource() (*logdir.Source, error) {
+	disk := w.Disk
+	return logdir.Open(logdir.Config{Name: SourceName,
+		Layout:      cmp.Or(w.Config.Layout, tier.LayoutPlain),
+		Root:        func() (vfs.Dir, error) { return disk.Sub(sourceDir) },
+		LocalDelete: w.Config.Delete, Next: w.Config.Next, ClosedAfter: w.Config.ClosedAfter,
+		Lock: ownLock{}, Pattern: pattern})
 }
 
 func (w *World) trouble(p tier.Problem) {
