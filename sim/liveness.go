@@ -284,7 +284,7 @@ func (o *Oracle) counted(ledger *ledgerTruth) {
 	}
 }
 
-// concluded (S14): the audit log is whole, each deletion that was announced has an outcome, and the
+// concluded (S17): the audit log is whole, each deletion that was announced has an outcome, and the
 // outcome "deleted" was written once for each segment that went, and for no other.
 func (o *Oracle) concluded() {
 	why := ""

@@ -70,9 +70,11 @@ func (w *World) spot(data []byte, part int) int {
 	if w.Config.Layout != tier.LayoutKafka {
 		return part * (len(data) - 1) / (spots - 1)
 	}
+	// A batch begins with its base offset, 8 bytes, and how many bytes follow, 4.
+	const head = 12
 	var ends []int
-	for at := 0; at+12 <= len(data); {
-		at += 12 + int(binary.BigEndian.Uint32(data[at+8:]))
+	for at := 0; at+head <= len(data); {
+		at += head + int(binary.BigEndian.Uint32(data[at+8:]))
 		ends = append(ends, at-1)
 	}
 	return min(ends[part*(len(ends)-1)/(spots-1)], len(data)-1)

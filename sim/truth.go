@@ -24,7 +24,7 @@ const (
 	deadSuffix    = ".dead"
 )
 
-// place of a file within its log.
+// filePlace is where a file of a segment is within its log.
 type filePlace uint8
 
 const (
@@ -135,7 +135,7 @@ func (w *World) readFiles(id tier.LogID) []file {
 	return out
 }
 
-// live keeps the files with records that are in their place.
+// liveRecords keeps the files with records that are in their place.
 func liveRecords(files []file) []file {
 	return slices.DeleteFunc(slices.Clone(files), func(f file) bool {
 		return f.place != live || !f.records
@@ -183,9 +183,15 @@ func (l *ledgerLog) covered() tier.RangeSet {
 	return out
 }
 
-// clip is what of a fact's range the log's lineage has not left.
+// clip is what of a fact's range the log's lineage has not left, in words of the oracle's own: what
+// lies below every clip that came after the fact.
 func (l *ledgerLog) clip(pos tier.Position, r tier.Range) tier.Range {
-	return tier.Clipped(l.state.Clips, pos, r)
+	for _, c := range l.state.Clips {
+		if c.Position > pos {
+			r.Next = min(r.Next, c.Offset)
+		}
+	}
+	return r
 }
 
 // ledgerTruth is what the ledger durably holds.
