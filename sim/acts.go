@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tierd/tierd/objstore/fault"
@@ -436,5 +437,5 @@ func (h *play) storeActs() []act {
 }
 
 func (a *storeFault) fits(op fault.Op) bool {
-	return a.kind == op.Kind && contains(op.Key, a.key)
+	return a.kind == op.Kind && strings.Contains(op.Key, a.key)
 }

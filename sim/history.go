@@ -82,9 +82,11 @@ type Line struct {
 	At   tier.Time // by the machine's clock
 	Lane Lane
 	Text string
+	// Operation is set for one of the process on the world that came to what it should.
+	Operation bool
 }
 
-// Lane says where something happened.
+// Lane says where something happened: at a Place, or elsewhere.
 type Lane string
 
 // The lanes, in the order in which reports show them.
@@ -92,9 +94,9 @@ const (
 	LaneStep   Lane = "step"
 	LaneEffect Lane = "effect"
 	LaneClock  Lane = "clock"
-	LaneDisk   Lane = "disk"
-	LaneStore  Lane = "store"
-	LaneLedger Lane = "ledger"
+	LaneDisk        = Lane(OnDisk)
+	LaneStore       = Lane(InStore)
+	LaneLedger      = Lane(InLedger)
 	LaneCopied Lane = "copied offset"
 	LanePolicy Lane = "policy"
 	LaneCrash  Lane = "crash"
@@ -341,8 +343,8 @@ func (h *play) judge() {
 
 func (h *play) line(lane Lane, format string, args ...any) {
 	if h.opts.Trace {
-		h.out.Trace = append(h.out.Trace, Line{h.step(), h.w.Now, lane,
-			fmt.Sprintf(format, args...)})
+		h.out.Trace = append(h.out.Trace, Line{Step: h.step(), At: h.w.Now, Lane: lane,
+			Text: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -401,8 +403,9 @@ func (h *play) watch(p Point) Fate {
 		}
 	}
 	h.mix(string(p.Place), p.Kind, p.Name, p.To, string('0'+rune(fate)))
-	if p.Changes() && (h.opts.Trace || fate != Proceed) {
-		h.line(laneOf(p), "%s%s", p, fateText(fate))
+	if p.Changes() && h.opts.Trace {
+		h.line(Lane(p.Place), "%s%s", p.what(), fateText(fate))
+		h.out.Trace[len(h.out.Trace)-1].Operation = fate == Proceed
 	}
 	if fate != StopBefore && fate != Fail && p.Changes() {
 		h.recent = append(h.recent, p)
@@ -411,17 +414,6 @@ func (h *play) watch(p Point) Fate {
 		h.situationsAtStop()
 	}
 	return fate
-}
-
-func laneOf(p Point) Lane {
-	switch p.Place {
-	case OnDisk:
-		return LaneDisk
-	case InStore:
-		return LaneStore
-	default:
-		return LaneLedger
-	}
 }
 
 func fateText(f Fate) string {
@@ -442,7 +434,7 @@ func (h *play) onStore(op fault.Op) fault.Effect {
 		return fault.Effect{Err: errBusy}
 	}
 	// That a ledger is an old one, only a listing tells; RATIONALE says what that takes.
-	if h.lag && !h.o.old && op.Kind == fault.OpIter && contains(op.Key, "manifest") {
+	if h.lag && !h.o.old && op.Kind == fault.OpIter && strings.Contains(op.Key, "manifest") {
 		return fault.Effect{Hide: func(string) bool { return true }}
 	}
 	h.disturb(op)

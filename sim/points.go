@@ -50,8 +50,10 @@ func (p Point) Changes() bool {
 func announces(p Point) bool { return p.Place == OnDisk && within(p.Name, auditDir) }
 
 // String is the point in words, for messages.
-func (p Point) String() string {
-	s := string(p.Place) + ": " + p.Kind
+func (p Point) String() string { return string(p.Place) + ": " + p.what() }
+
+func (p Point) what() string {
+	s := p.Kind
 	if p.Name != "" {
 		s += " " + p.Name
 	}

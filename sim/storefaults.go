@@ -2,15 +2,12 @@ package sim
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/tierd/tierd/objstore/fault"
 )
 
 // errBusy is what a store says in a storm.
 var errBusy = errors.New("503 slow down")
-
-func contains(key, part string) bool { return strings.Contains(key, part) }
 
 // What a call of the store can come to.
 var (

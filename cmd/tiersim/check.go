@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -79,10 +80,10 @@ func (r *runFlags) seeds() (from, to uint64, err error) {
 	from, errFrom := strconv.ParseUint(a, 10, 63)
 	to, errTo := strconv.ParseUint(b, 10, 63)
 	if errTo == nil && to == 0 {
-		return 0, 0, usagef("--seeds %s: no history at all would show nothing", r.Seeds)
+		return 0, 0, fmt.Errorf("--seeds %s: no history at all would show nothing", r.Seeds)
 	}
 	if errFrom != nil || errTo != nil || to < from || to-from >= seedsMax {
-		return 0, 0, usagef("--seeds %s: want a number of histories, or two seeds such as 1..500",
+		return 0, 0, fmt.Errorf("--seeds %s: want a number of histories, or two seeds such as 1..500",
 			r.Seeds)
 	}
 	if r.Fresh {
@@ -106,39 +107,41 @@ func (c *checkCmd) Run(a *app) error {
 		return err
 	}
 	if c.Failures < 1 || c.Shrinks < 0 {
-		return usagef("--failures %d --shrinks %d: want at least 1 and 0", c.Failures, c.Shrinks)
+		return fmt.Errorf("--failures %d --shrinks %d: want at least 1 and 0", c.Failures, c.Shrinks)
 	}
 	if err := room(filepath.Join(c.Out, "x"), c.JUnit, c.JSON); err != nil {
 		return err
 	}
-	quiet := c.JSON == "-"
-	if !quiet {
+	if !c.quiet() {
 		for _, why := range p.Absent {
 			a.printf("warning: %s\n", screen.Line(why))
 		}
 		a.printf("seeds %d..%d of %s, %d logs\n", from, to, c.subject(), len(p.Logs))
 	}
-	past, err := c.past(a, p, quiet)
+	past, err := c.past(a, p)
 	if err != nil {
 		return err
 	}
 	if past != nil && len(past.Failures) > 0 {
-		return c.finish(a, past, quiet)
+		return c.finish(a, past)
 	}
 	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: c.Failures, a: a}
-	if !quiet {
+	if !c.quiet() {
 		r.status.a = a
 	}
 	r.run()
-	out := c.report(r)
+	out := r.report(c.subject())
 	if past != nil {
 		out.Regressions = past.Regressions
 	}
-	if err := c.failures(a, r, out, quiet); err != nil {
+	if err := c.failures(a, r, out); err != nil {
 		return err
 	}
-	return c.finish(a, out, quiet)
+	return c.finish(a, out)
 }
+
+// quiet reports whether nothing but JSON goes to stdout.
+func (o *outputFlags) quiet() bool { return o.JSON == "-" }
 
 // within is true for so long.
 func within(d time.Duration) func() bool {
@@ -154,29 +157,17 @@ func (f *projectFlags) subject() string {
 }
 
 // failures shrinks what failed, and writes its files.
-func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) error {
+func (c *checkCmd) failures(a *app, r *runner, out *report.Run) error {
 	for _, f := range r.failed {
 		before := len(report.StepsOf(f.Scenario))
 		small := r.p.Shrink(f, c.Shrinks, r.status.count("shrinking: %d histories", within(c.ShrinkTime)))
 		r.status.clear()
-		row := report.FailureOf(small, before)
 		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
-		row.Scenario, row.Replay = name, c.replayLine(name)
-		out.Failures = append(out.Failures, row)
-		if !quiet { // first of all: a file that cannot be written hides no failure
-			a.print("\n")
-			a.failure(&row)
-		}
-		if err := os.WriteFile(name, small.Scenario.Encode(), 0o644); err != nil {
+		row := c.row(small, before, name)
+		if err := c.tell(a, &row, small.Scenario.Encode(), out); err != nil {
 			return err
 		}
-		page := strings.TrimSuffix(name, ".json") + ".html"
-		html := report.HTML(&row, c.subject(), r.p.Digest)
-		if err := os.WriteFile(page, html, 0o644); err != nil {
-			return err
-		}
-		if !quiet {
-			a.printf("  report   %s\n", screen.Line(page))
+		if !c.quiet() {
 			if dir, _ := c.regressions(); dir != "" {
 				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(shell(dir)),
 					screen.Line(shell(name)))
@@ -185,6 +176,38 @@ func (c *checkCmd) failures(a *app, r *runner, out *report.Run, quiet bool) erro
 		}
 	}
 	return nil
+}
+
+// tell puts a failure into the run and prints it, first of all, so that a file that cannot be
+// written hides none. Then it writes the page, and the scenario: nil where that has its file.
+func (c *checkCmd) tell(a *app, row *report.Failure, scenario []byte, out *report.Run) error {
+	out.Failures = append(out.Failures, *row)
+	if !c.quiet() {
+		a.print("\n")
+		a.failure(row)
+	}
+	if scenario != nil {
+		if err := os.WriteFile(row.Scenario, scenario, 0o644); err != nil {
+			return err
+		}
+	}
+	base := strings.TrimPrefix(filepath.Base(row.Scenario), "tiersim-")
+	page := filepath.Join(c.Out, "tiersim-"+strings.TrimSuffix(base, ".json")+".html")
+	if err := os.WriteFile(page, report.HTML(row, out.Subject, out.Digest), 0o644); err != nil {
+		return err
+	}
+	if !c.quiet() {
+		a.printf("  report   %s\n", screen.Line(page))
+	}
+	return nil
+}
+
+// row describes a failure that had so many steps before it was shrunk, and whose scenario is in the
+// file.
+func (f *projectFlags) row(failure *sim.Failure, before int, file string) report.Failure {
+	row := report.FailureOf(failure, before)
+	row.Scenario, row.Replay = file, f.replayLine(file)
+	return row
 }
 
 // replayLine is the command that runs a scenario of the same project again.
@@ -214,7 +237,7 @@ func (f *projectFlags) flagsAgain() string {
 }
 
 // finish writes the reports and says how it ended.
-func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
+func (c *checkCmd) finish(a *app, out *report.Run) error {
 	switch {
 	case len(out.Failures) > 0:
 		out.Exit = exitViolation
@@ -230,7 +253,7 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 	if err != nil {
 		return err
 	}
-	if quiet {
+	if c.quiet() {
 		a.print(string(text))
 	} else {
 		if c.JSON != "" {
@@ -249,7 +272,7 @@ func (c *checkCmd) finish(a *app, out *report.Run, quiet bool) error {
 			return err
 		}
 	}
-	if c.GitHub && !quiet {
+	if c.GitHub && !c.quiet() {
 		a.printf("%s", out.Annotations())
 	}
 	return ended(out.Exit)
@@ -301,9 +324,9 @@ func (a *app) summary(out *report.Run) {
 }
 
 // report sums the histories up.
-func (c *checkCmd) report(r *runner) *report.Run {
+func (r *runner) report(subject string) *report.Run {
 	out := r.sum
-	out.Subject, out.Digest = c.subject(), r.p.Digest
+	out.Subject, out.Digest = subject, r.p.Digest
 	for _, s := range sim.Situations() {
 		why := r.p.NotApplicable(s)
 		out.Situations = append(out.Situations, report.Situation{Name: s.String(), Count: r.met[s],
@@ -394,7 +417,7 @@ func (r *runner) run() {
 		r.sum.Untried, r.sum.Interrupted = r.to-r.next+1, r.a.ctx.Err() != nil
 	}
 	r.sum.From, r.sum.To, r.sum.Elapsed = r.from, max(r.next, r.from+1)-1, time.Since(began)
-	slices.SortFunc(r.failed, func(a, b *sim.Failure) int { return int(a.Seed) - int(b.Seed) })
+	slices.SortFunc(r.failed, func(a, b *sim.Failure) int { return cmp.Compare(a.Seed, b.Seed) })
 	if len(r.failed) > r.stopAt {
 		r.failed = r.failed[:r.stopAt]
 	}

@@ -117,9 +117,6 @@ func ended(code int) error {
 	return &verdict{code}
 }
 
-// usagef is an argument that makes no sense.
-func usagef(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
 // mismatch says why a scenario cannot be replayed.
 func mismatch(file string, s *choose.Scenario, digest string, err error) error {
 	var m *choose.Mismatch

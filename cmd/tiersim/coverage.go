@@ -1,7 +1,5 @@
 package main
 
-import "github.com/tierd/tierd/sim/report"
-
 // coverageCmd shows what histories meet.
 type coverageCmd struct {
 	projectFlags
@@ -29,9 +27,7 @@ func (c *coverageCmd) Run(a *app) error {
 	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: seedsMax, a: a,
 		status: status{a: a}}
 	r.run()
-	check := checkCmd{projectFlags: c.projectFlags, runFlags: c.runFlags}
-	var out *report.Run = check.report(r)
-	a.printf("%s", out.Matrix())
+	a.printf("%s", r.report(c.subject()).Matrix())
 	if n := len(r.failed); n > 0 {
 		a.printf("\n%d histories break a promise: run tiersim check\n", n)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ func (c *exhaustCmd) Run(a *app) error {
 		return err
 	}
 	if c.Segments < 1 || c.Actions < 1 || c.Disturbances < 0 {
-		return usagef("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0",
+		return fmt.Errorf("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0",
 			c.Segments, c.Actions, c.Disturbances)
 	}
 	if err := room(filepath.Join(c.Out, "x")); err != nil {
@@ -101,8 +102,7 @@ func (c *exhaustCmd) failed(a *app, p *sim.Project, f *sim.Failure) error {
 	if err := os.WriteFile(name, f.Scenario.Encode(), 0o644); err != nil {
 		return err
 	}
-	row := report.FailureOf(f, len(report.StepsOf(f.Scenario)))
-	row.Scenario, row.Replay = name, c.replayLine(name)
+	row := c.row(f, len(report.StepsOf(f.Scenario)), name)
 	a.failure(&row)
 	page := strings.TrimSuffix(name, ".json") + ".html"
 	html := report.HTML(&row, c.subject(), p.Digest)

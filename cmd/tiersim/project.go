@@ -152,7 +152,7 @@ func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) ([]tier.LogID, 
 	}
 	for _, name := range f.Table {
 		if _, governed := cfg.Table(name); !governed {
-			return nil, usagef("--table %s: no entry of tables governs it", name)
+			return nil, fmt.Errorf("--table %s: no entry of tables governs it", name)
 		}
 		add(name)
 	}
@@ -208,10 +208,10 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 	for _, text := range f.Fact {
 		name, file, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, nil, usagef("--fact %s: want NAME=FILE", text)
+			return nil, nil, fmt.Errorf("--fact %s: want NAME=FILE", text)
 		}
 		if names := cfg.FactNames(); !slices.Contains(names, name) {
-			return nil, nil, usagef("--fact %s: the configuration has no fact %q; it has %s", text, name,
+			return nil, nil, fmt.Errorf("--fact %s: the configuration has no fact %q; it has %s", text, name,
 				cmp.Or(strings.Join(names, ", "), "none"))
 		}
 		samples[name] = file
@@ -228,7 +228,7 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 		set.Load(now, tier.Time(ages))
 		values, unknown := set.At(now, tier.Time(ages), tier.LogID{})
 		if len(unknown) > 0 && samples[fact.Name] != "" {
-			return nil, nil, usagef("--fact %s: %s", fact.Name, unknown[0].Why)
+			return nil, nil, fmt.Errorf("--fact %s: %s", fact.Name, unknown[0].Why)
 		}
 		if len(unknown) > 0 && fact.Kafka != "" {
 			unknown[0].Why = "no cluster is asked for its groups"

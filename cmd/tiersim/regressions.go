@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -67,7 +66,7 @@ func scenarios(dir string, given bool) (files []string, list []*choose.Scenario,
 
 // past replays what failed once, before anything new is tried. The run is nil where every promise
 // is kept.
-func (c *checkCmd) past(a *app, p *sim.Project, quiet bool) (out *report.Run, err error) {
+func (c *checkCmd) past(a *app, p *sim.Project) (out *report.Run, err error) {
 	dir, given := c.regressions()
 	files, list, err := scenarios(dir, given)
 	if err != nil || len(files) == 0 {
@@ -82,36 +81,20 @@ func (c *checkCmd) past(a *app, p *sim.Project, quiet bool) (out *report.Run, er
 		}
 		if outcome.Violation != nil {
 			row.Property = string(outcome.Violation.Property)
-			failure := &sim.Failure{Scenario: s, Outcome: outcome}
-			if err := c.again(a, p, failure, files[i], out, quiet); err != nil {
+			fails := c.row(&sim.Failure{Scenario: s, Outcome: outcome}, len(report.StepsOf(s)), files[i])
+			if err := c.tell(a, &fails, nil, out); err != nil {
 				return nil, err
 			}
 		}
 		out.Regressions = append(out.Regressions, row)
 	}
-	if !quiet {
+	if !c.quiet() {
+		if len(out.Failures) > 0 {
+			a.print("\n")
+		}
 		a.past(out, dir)
 	}
 	return out, nil
-}
-
-// again tells of a scenario that fails, and writes its page.
-func (c *checkCmd) again(a *app, p *sim.Project, f *sim.Failure, file string, out *report.Run,
-	quiet bool) error {
-	row := report.FailureOf(f, len(report.StepsOf(f.Scenario)))
-	row.Scenario, row.Replay = file, c.replayLine(file)
-	out.Failures = append(out.Failures, row)
-	base := strings.TrimSuffix(filepath.Base(file), ".json")
-	page := filepath.Join(c.Out, "tiersim-"+base+".html")
-	if err := os.WriteFile(page, report.HTML(&row, c.subject(), p.Digest), 0o644); err != nil {
-		return err
-	}
-	if !quiet {
-		a.print("\n")
-		a.failure(&row)
-		a.printf("  report   %s\n\n", screen.Line(page))
-	}
-	return nil
 }
 
 // past says what became of the regressions.

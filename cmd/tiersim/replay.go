@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
@@ -74,8 +73,7 @@ func (c *replayCmd) Run(a *app) error {
 		}
 		return nil
 	}
-	row := report.FailureOf(f, len(steps))
-	row.Scenario, row.Replay = c.File, c.replayLine(c.File)
+	row := c.row(f, len(steps), c.File)
 	a.failure(&row)
 	if c.HTML != "" {
 		html := report.HTML(&row, c.subject(), p.Digest)
@@ -100,11 +98,11 @@ func (c *explainCmd) Run(a *app) error {
 	}
 	steps := report.StepsOf(f.Scenario)
 	for _, l := range f.Outcome.Trace {
-		text := screen.Line(strings.TrimPrefix(l.Text, string(l.Lane)+": "))
+		text := screen.Line(l.Text)
 		switch {
 		case l.Lane == sim.LaneStep:
 			a.printf("\n%3d  %s\n", l.Step, screen.Line(report.StepText(steps, l)))
-		case c.All || !operation(l):
+		case c.All || !l.Operation && l.Lane != sim.LaneEffect:
 			a.printf("     %s  %-13s %s\n", l.At, l.Lane, text)
 		}
 	}
@@ -112,20 +110,6 @@ func (c *explainCmd) Run(a *app) error {
 		a.printf("\nevery promise is kept\n")
 	}
 	return nil
-}
-
-// operation reports whether the line is a mere operation.
-func operation(l sim.Line) bool {
-	if l.Lane == sim.LaneEffect {
-		return true
-	}
-	for _, place := range []sim.Place{sim.OnDisk, sim.InStore, sim.InLedger} {
-		if strings.HasPrefix(l.Text, string(place)+": ") {
-			return !strings.Contains(l.Text, "fails") && !strings.Contains(l.Text, "stops") &&
-				!strings.Contains(l.Text, "reports")
-		}
-	}
-	return false
 }
 
 // shrinkCmd makes a scenario smaller.
@@ -143,7 +127,7 @@ func (c *shrinkCmd) Run(a *app) error {
 		return err
 	}
 	if f.Outcome.Violation == nil {
-		return usagef("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
+		return fmt.Errorf("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
 	}
 	s := status{a: a}
 	small := p.Shrink(f, c.Shrinks, s.count("shrinking: %d histories", within(c.Time)))

@@ -32,10 +32,10 @@ func TestNotDeterministic(t *testing.T) {
 	c := &checkCmd{projectFlags: projectFlags{Builtin: true}, AllowVacant: true}
 	r := &runner{p: p, from: repeatEvery, to: repeatEvery, flags: &c.runFlags, stopAt: 2, a: a}
 	r.run()
-	report := c.report(r)
+	report := r.report(c.subject())
 	report.Failures = nil // the oracle may have seen it, too
 	var ended *verdict
-	if err := c.finish(a, report, false); !errors.As(err, &ended) || ended.code != exitIndeterminate {
+	if err := c.finish(a, report); !errors.As(err, &ended) || ended.code != exitIndeterminate {
 		t.Errorf("got %v, want exit code %d", err, exitIndeterminate)
 	}
 	if want := "NOT DETERMINISTIC: two runs of seed 20 differ"; !strings.Contains(out.String(), want) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -56,8 +55,8 @@ type box struct {
 	X, Y, W, H int
 }
 
-// HTML is one history as a page that needs no network: lanes for clock, disk, store, ledger, copied
-// offset, policies and crashes, and where the logs stand between the steps.
+// HTML is one history as a page that needs no network: lanes for clock, disk, store, copied offset,
+// which has the ledger's operations, policies and crashes; and where the logs stand between steps.
 func HTML(f *Failure, subject, digest string) []byte {
 	p := page{Failure: f, Failed: f.Property != "", Title: f.Property, Subject: subject,
 		Digest: digest, Lanes: columns, Columns: len(columns) + 1}
@@ -99,13 +98,8 @@ func HTML(f *Failure, subject, digest string) []byte {
 
 func lineRow(l sim.Line) row {
 	r := row{At: l.At.String(), Class: "line", Cells: make([]string, len(columns))}
-	for _, place := range []sim.Place{sim.OnDisk, sim.InStore, sim.InLedger} {
-		if text, is := strings.CutPrefix(l.Text, string(place)+": "); is {
-			l.Text = text
-			if !strings.Contains(text, "the process stops") && !strings.Contains(text, "fail") {
-				r.Class = "op hide"
-			}
-		}
+	if l.Operation {
+		r.Class = "op hide"
 	}
 	if l.Lane == sim.LaneLedger {
 		l.Lane = sim.LaneCopied

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -288,8 +287,7 @@ func (r *Run) Matrix() string {
 	if len(r.Rules) > 0 {
 		fmt.Fprintf(&b, "\nrule%strue    false\n", strings.Repeat(" ", 58))
 	}
-	rules := slices.Clone(r.Rules)
-	for _, rule := range rules {
+	for _, rule := range r.Rules {
 		fmt.Fprintf(&b, "  %-54s %8d %8d%s\n", rule.Answer+" "+rule.Where, rule.True, rule.False,
 			missing(rule.True == 0 || rule.False == 0))
 	}
