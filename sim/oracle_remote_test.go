@@ -35,6 +35,15 @@ func TestTheOracleSeesRemoteCrimes(t *testing.T) {
 			r.w.Objects.Put("somebody/else.txt", []byte("x"))
 			r.deletes("somebody/else.txt")
 		}},
+		"an object goes while deletions are paused": {Gated, func(r *rig) {
+			r.w.Paused = true
+			r.deletes(r.object(0))
+		}},
+		"the start moves while the store's clock is astray": {Gated, func(r *rig) {
+			r.w.Config.MaxClockStep, r.w.Skew = week, time.Hour
+			r.w.Advance(week + time.Minute)
+			r.movesStart(10)
+		}},
 		"the start moves over a segment that is too young": {MinimumAge, func(r *rig) {
 			r.w.Advance(week - time.Hour)
 			r.movesStart(10)

@@ -12,6 +12,7 @@ import (
 	thanos "github.com/thanos-io/objstore"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
@@ -48,6 +49,12 @@ func TestTheOracleSees(t *testing.T) {
 			r.appends(tier.HoleRecorded{Log: orders, Hole: tier.Hole{
 				Range: tier.Range{Base: 20, Next: 30}, Cause: tier.HoleSourceGone}})
 			r.copiesNothing(30)
+		}},
+		"what no other replica has is copied": {CopiedSound, func(r *rig) {
+			r.oracle.replicated(orders, 10)
+		}},
+		"a clip takes what its owner kept": {CopiedMonotone, func(r *rig) {
+			r.appends(tier.Diverged{Log: orders, Offset: 10, At: r.w.Now})
 		}},
 		"the ledger is an old one": {CopiedMonotone, func(r *rig) {
 			before := r.w.Medium.Clone()
@@ -181,6 +188,26 @@ func TestTheOracleMisses(t *testing.T) {
 			r.oracle.Denied = func(tier.LogID) bool { return true }
 			r.oracle.Quiet() // nobody asked the process to look
 		}},
+		"what failed is tried again, and nothing fails any more": {NoLivelock, func(r *rig) {
+			r.fails(".log", false)
+			r.run()
+			r.oracle.Quiet()
+		}},
+		"readers are offered what another leader has written anew": {CopiedSound, func(r *rig) {
+			r.oracle.leads(orders, []tier.EpochStart{{Epoch: 2, Start: 0}}, 20)
+			r.oracle.Current()
+		}},
+		"a rebuilt ledger lacks a copy": {Rebuilt, func(r *rig) {
+			old, err := r.w.ledgerNow()
+			r.do(err)
+			r.forgets()
+			r.oracle.rebuilt(old)
+		}},
+		"a rebuilt ledger lacks what was copied before it went back": {Rebuilt, func(r *rig) {
+			r.oracle.bury()
+			r.forgets()
+			r.oracle.resurrected()
+		}},
 		"the process does not run": {Recovered, func(r *rig) { r.w.Kill(); r.oracle.Quiet() }},
 	})
 }
@@ -238,6 +265,13 @@ func (r *rig) copiesNothing(base tier.Offset) {
 	r.appends(tier.CopyFinished{Log: orders, Copy: tier.Copy{Attempt: a.ID, Position: a.Position,
 		Epoch: 1, Verified: tier.VerifyFull,
 		Content: tier.Content{Range: a.Range, Files: []tier.SourceFile{file}}}})
+}
+
+// forgets ends the process, and replaces its ledger by an empty one.
+func (r *rig) forgets() {
+	r.w.Kill()
+	r.w.Medium = offsets.NewMemory([16]byte{1})
+	r.w.wire()
 }
 
 // opens ends the log's tier epoch with the policy, and begins another one.
