@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -81,6 +82,7 @@ type Oracle struct {
 	// untold are the announced deletions, by sequence number, of which nobody can tell how they
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
+	answers    map[question]answer // of the policies, the last one to each question
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -140,12 +142,35 @@ type deletion struct {
 	renewed  bool // its owner wrote it again since
 }
 
+// question is what the policies are asked of a segment.
+type question struct {
+	action tier.Action
+	log    tier.LogID
+	base   tier.Offset
+}
+
+// answer is whether the policies let it go, and of which configuration they were.
+type answer struct {
+	leave      bool
+	generation uint64
+}
+
+// answered notes what the policies said.
+func (o *Oracle) answered(f *gate.Facts, leave bool) {
+	o.answers[question{f.Action, f.Log.ID, f.Seg.Range.Base}] = answer{leave, o.w.generation}
+}
+
+// said is the last answer about the segment.
+func (o *Oracle) said(action tier.Action, id tier.LogID, base tier.Offset) answer {
+	return o.answers[question{action, id, base}]
+}
+
 // Observe sets an oracle over the world. It must come before the owner of the logs writes anything.
 func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
-		objections: map[uint64]string{}, untold: map[uint64]bool{},
+		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
 		fence:  fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
 		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}

@@ -81,19 +81,6 @@ func TestTheOracleSees(t *testing.T) {
 			r.w.Advance(2 * time.Hour)
 			r.drops(0)
 		}},
-		"a deletion before its time": {Gated, func(r *rig) { r.announce(0); r.drops(0) }},
-		"a deletion while paused": {Gated, func(r *rig) {
-			r.w.Advance(2 * time.Hour)
-			r.w.Paused = true
-			r.announce(0)
-			r.drops(0)
-		}},
-		"a deletion that a policy denies": {Gated, func(r *rig) {
-			r.w.Advance(2 * time.Hour)
-			r.oracle.Denied = func(tier.LogID) bool { return true }
-			r.announce(0)
-			r.drops(0)
-		}},
 		"the log was opened above its beginning": {NoGap, func(r *rig) {
 			other := tier.LogID{Table: "orders", Name: "9"}
 			r.do(r.w.Append(other, 1))
@@ -142,6 +129,44 @@ func TestTheOracleSees(t *testing.T) {
 			r.do(r.w.Vanish())
 			r.w.Objects.Remove(r.object(0))
 			r.oracle.readable(r.oracle.record(orders))
+		}},
+	})
+}
+
+// TestTheOracleSeesWhatNothingLetGo commits deletions, in that world, that something spoke against.
+func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
+	t.Parallel()
+	seen(t, map[string]crime{
+		"a deletion before its time": {Gated, func(r *rig) {
+			r.allows(tier.DeleteLocal, 0)
+			r.announce(0)
+			r.drops(0)
+		}},
+		"a deletion that no policy let go": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.announce(0)
+			r.drops(0)
+		}},
+		"a deletion that policies of another configuration let go": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.allows(tier.DeleteLocal, 0)
+			r.do(r.w.Reload())
+			r.announce(0)
+			r.drops(0)
+		}},
+		"a deletion while paused": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.allows(tier.DeleteLocal, 0)
+			r.w.Paused = true
+			r.announce(0)
+			r.drops(0)
+		}},
+		"a deletion that a policy denies": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.oracle.Denied = func(tier.LogID) bool { return true }
+			r.allows(tier.DeleteLocal, 0)
+			r.announce(0)
+			r.drops(0)
 		}},
 	})
 }
@@ -265,6 +290,11 @@ func (r *rig) copiesNothing(base tier.Offset) {
 	r.appends(tier.CopyFinished{Log: orders, Copy: tier.Copy{Attempt: a.ID, Position: a.Position,
 		Epoch: 1, Verified: tier.VerifyFull,
 		Content: tier.Content{Range: a.Range, Files: []tier.SourceFile{file}}}})
+}
+
+// allows lets the policies that are in force let a segment go.
+func (r *rig) allows(action tier.Action, base tier.Offset) {
+	r.oracle.answers[question{action, orders, base}] = answer{true, r.w.generation}
 }
 
 // forgets ends the process, and replaces its ledger by an empty one.

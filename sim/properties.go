@@ -178,6 +178,8 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "local_delete is " + string(o.w.Config.Delete)
 	case o.denies(f.log):
 		return "a policy denies it"
+	case o.said(tier.DeleteLocal, f.log, f.base) != (answer{true, o.w.generation}):
+		return "no policy that is in force let it go"
 	case o.ofOne(f) != "":
 		return o.ofOne(f)
 	case !o.Policies && !o.over(o.limits(table), f, files):

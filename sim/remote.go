@@ -47,10 +47,18 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	}
 	table, governed := o.w.Config.Tables(id.Table)
 	for _, s := range o.record(id).segments {
-		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before || o.Policies {
+		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before {
 			continue
 		}
 		at, copied := o.copiedAt(l, s)
+		// The configuration may be another one by now: that it moved is seen some operations later.
+		if copied && !o.said(tier.DeleteRemote, id, s.Base).leave {
+			o.violateAt(Gated, id, s.Base, "the start of %s moved to %d over segment %d, and no policy "+
+				"let it go", id, l.state.LogStart, s.Base)
+		}
+		if o.Policies {
+			continue
+		}
 		old := governed && table.TTL > 0 && o.w.Now.Sub(at) > table.TTL
 		if copied && !old && !table.Bytes.Set {
 			o.violateAt(MinimumAge, id, s.Base, "the start of %s moved to %d over segment %d, "+

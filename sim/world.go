@@ -343,11 +343,17 @@ type asked struct {
 
 // Decide implements gate.Policies.
 func (a asked) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
+	var e rego.Evaluation
+	var err error
 	if a.w.Asked == nil {
-		return a.set.Decide(ctx, f)
+		e.Decision, err = a.set.Decide(ctx, f)
+	} else {
+		e, err = a.set.EvaluateFacts(ctx, f)
+		a.w.Asked(f, e, err)
 	}
-	e, err := a.set.EvaluateFacts(ctx, f)
-	a.w.Asked(f, e, err)
+	if o := a.w.oracle; o != nil {
+		o.answered(f, err == nil && e.Delete)
+	}
 	return e.Decision, err
 }
 
