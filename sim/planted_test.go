@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tierd/tierd/runtime/planted"
 )
@@ -73,11 +74,19 @@ var searches = map[planted.Fault]search{
 			passes: 2}},
 }
 
+// What shrinking a planted fault may take, and how many steps may be left of it at the median.
+const (
+	shrinkMax      = 20 * time.Second
+	shrunkStepsMax = 10
+)
+
 // TestPlanted plants each fault in turn, and makes histories until one finds it: by a property that
-// is about it, and not by chance.
+// is about it, and not by chance. What is found is shrunk to few steps, in little time.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	defer planted.Choose(planted.None)
+	var steps []int
+	var took []time.Duration
 	for _, fault := range planted.All() {
 		if !strings.Contains(string(fault), *onlyFault) {
 			continue
@@ -95,11 +104,24 @@ func TestPlanted(t *testing.T) {
 		case !slices.Contains(s.by, found.Property):
 			t.Errorf("%s: found by seed %d, and not as it should be: %s", fault, seed, found)
 		default:
+			began := time.Now()
+			_, f := p.Find(seed)
+			small := p.Shrink(f, 5000, func() bool { return time.Since(began) < shrinkMax })
+			steps, took = append(steps, small.Outcome.Steps), append(took, time.Since(began))
 			planted.Choose(planted.None)
 			if out, _ := p.Find(seed); out.Violation != nil {
 				t.Errorf("%s: seed %d fails without it, too: %s", fault, seed, out.Violation)
 			}
-			t.Logf("%s: found by seed %d: %.200s", fault, seed, found)
+			t.Logf("%s: found by seed %d in %d steps, shrunk to %d in %s: %.200s", fault, seed,
+				f.Outcome.Steps, small.Outcome.Steps, took[len(took)-1].Round(time.Millisecond), found)
+		}
+	}
+	if n := len(steps) / 2; n > 0 { // one alone has no median
+		slices.Sort(steps)
+		slices.Sort(took)
+		t.Logf("at the median shrunk to %d steps, in %s", steps[n], took[n].Round(time.Millisecond))
+		if steps[n] > shrunkStepsMax {
+			t.Errorf("shrunk to %d steps at the median, want at most %d", steps[n], shrunkStepsMax)
 		}
 	}
 }
