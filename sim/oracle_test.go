@@ -12,10 +12,12 @@ import (
 	thanos "github.com/thanos-io/objstore"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
 )
 
 // crime is one that the oracle must see, as a breach of the property.
@@ -169,6 +171,29 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 			r.drops(0)
 		}},
 	})
+}
+
+// TestTheOracleSeesBeforeItHappens: what is about to happen is judged by itself, and not only by
+// what it leaves behind.
+func TestTheOracleSeesBeforeItHappens(t *testing.T) {
+	t.Parallel()
+	unlinks := func(r *rig) {
+		r.sees(Point{Place: OnDisk, Kind: string(vfs.OpRemove), Name: SegmentPath(orders, 20)})
+	}
+	seen(t, map[string]crime{
+		"an uncopied segment is to be unlinked": {NoUncopiedDelete, unlinks},
+		"a segment is to be unlinked that is announced, and not shown to be the one meant": {
+			PersistBeforeAct, func(r *rig) { r.announce(20); unlinks(r) }},
+		"an upload that no record names": {PersistBeforeAct, func(r *rig) {
+			r.sees(Point{Place: InStore, Kind: string(fault.OpUpload), Name: r.key(tier.AttemptID{9})})
+		}},
+	})
+}
+
+// sees shows the oracle an operation that then does not happen.
+func (r *rig) sees(p Point) {
+	r.t.Helper()
+	r.does(func() error { r.oracle.see(p); return nil })
 }
 
 // TestTheOracleMisses leaves undone what must come about in the end.
