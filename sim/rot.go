@@ -97,10 +97,15 @@ func (o *Oracle) rotted(id tier.LogID, name string, was, is []byte, how rot) {
 		return // it was no file of this one's
 	}
 	after := version{data: is, at: o.w.Now, rotten: true}
-	if known := s.knows(fileName{log: id, base: base, name: name}, is); known != nil {
+	known := s.knows(fileName{log: id, base: base, name: name}, is)
+	if known != nil {
 		after = *known // the same bit, again: it is what it was before, and as old
-	} else if how == rotBit || o.w.Config.Layout == tier.LayoutKafka {
-		after.at, after.was = before.at, before
+	}
+	if how == rotBit || o.w.Config.Layout == tier.LayoutKafka {
+		after.was = before
+		if known == nil {
+			after.at = before.at
+		}
 	}
 	for i := range s.files {
 		if f := &s.files[i]; f.name == name {
