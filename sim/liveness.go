@@ -152,7 +152,8 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 				return x.base == f.Add.Content.Range.Base
 			})
 		})
-		if a, b := summary(recorded), summary(listed); a != b || !sameHoles(known.facts, listed) {
+		if a, b := summary(recorded), summary(listed); a != b ||
+			!sameHoles(known.facts, listed, known.state.Fresh) {
 			why = fmt.Sprintf("the ledger says %sand the manifest %s", a, b)
 		}
 	}
@@ -216,11 +217,13 @@ func summary(facts []tier.Fact) string {
 }
 
 // sameHoles reports whether ledger and manifest know of the same holes. A ledger that was made anew
-// takes no offset for one that a copy has, and may name it at another position.
-func sameHoles(ledger, manifest []tier.Fact) bool {
+// takes no offset for one that a copy has, and may name it at another position; of epochs before
+// fresh, of which nothing counts, it need not know any.
+func sameHoles(ledger, manifest []tier.Fact, fresh tier.TierEpoch) bool {
 	of := func(facts []tier.Fact) (holes, copies tier.RangeSet) {
 		for _, f := range facts {
 			switch {
+			case f.Epoch < fresh:
 			case f.Hole != nil:
 				holes = holes.Add(f.Hole.Range)
 			case f.Add != nil:

@@ -42,6 +42,11 @@ func TestTheOracleSeesRemoteCrimes(t *testing.T) {
 		"the start moves while the store's clock is astray": {Gated, func(r *rig) {
 			r.w.Config.MaxClockStep, r.w.Skew = week, time.Hour
 			r.w.Advance(week + time.Minute)
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}},
+		"the start moves over a segment that no policy let go": {Gated, func(r *rig) {
+			r.w.Advance(week + time.Minute)
 			r.movesStart(10)
 		}},
 		"the start moves over a segment that is too young": {MinimumAge, func(r *rig) {
@@ -90,6 +95,7 @@ func (r *rig) movesStart(to tier.Offset) {
 func (r *rig) expired(ttl time.Duration) {
 	r.t.Helper()
 	r.w.Advance(ttl + time.Minute)
+	r.allows(tier.DeleteRemote, 0)
 	r.movesStart(10)
 	ledger := r.w.Ledger()
 	state, _ := ledger.Log(orders)

@@ -140,7 +140,7 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 	t.Parallel()
 	seen(t, map[string]crime{
 		"a deletion before its time": {Gated, func(r *rig) {
-			r.allows(0)
+			r.allows(tier.DeleteLocal, 0)
 			r.announce(0)
 			r.drops(0)
 		}},
@@ -151,14 +151,14 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 		}},
 		"a deletion that policies of another configuration let go": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
-			r.allows(0)
+			r.allows(tier.DeleteLocal, 0)
 			r.do(r.w.Reload())
 			r.announce(0)
 			r.drops(0)
 		}},
 		"a deletion while paused": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
-			r.allows(0)
+			r.allows(tier.DeleteLocal, 0)
 			r.w.Paused = true
 			r.announce(0)
 			r.drops(0)
@@ -166,7 +166,7 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 		"a deletion that a policy denies": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
 			r.oracle.Denied = func(tier.LogID) bool { return true }
-			r.allows(0)
+			r.allows(tier.DeleteLocal, 0)
 			r.announce(0)
 			r.drops(0)
 		}},
@@ -317,9 +317,9 @@ func (r *rig) copiesNothing(base tier.Offset) {
 		Content: tier.Content{Range: a.Range, Files: []tier.SourceFile{file}}}})
 }
 
-// allows lets the policies that are in force let a local segment go.
-func (r *rig) allows(base tier.Offset) {
-	r.oracle.answers[question{tier.DeleteLocal, orders, base}] = answer{true, r.w.generation}
+// allows lets the policies that are in force let a segment go.
+func (r *rig) allows(action tier.Action, base tier.Offset) {
+	r.oracle.answers[question{action, orders, base}] = answer{true, r.w.generation}
 }
 
 // forgets ends the process, and replaces its ledger by an empty one.

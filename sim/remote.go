@@ -47,16 +47,32 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	}
 	table, governed := o.w.Config.Tables(id.Table)
 	for _, s := range o.record(id).segments {
-		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before || o.Policies {
+		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before {
 			continue
 		}
 		at, copied := o.copiedAt(l, s)
+		// The configuration may be another one by now: that it moved is seen some operations later. What
+		// was a hole is passed over, also where a copy of it came too late to be asked about.
+		if copied && !o.said(tier.DeleteRemote, id, s.Base).leave && !l.hole(s.Range) {
+			o.violateAt(Gated, id, s.Base, "the start of %s moved to %d over segment %d, and no policy "+
+				"let it go", id, l.state.LogStart, s.Base)
+		}
+		if o.Policies {
+			continue
+		}
 		old := governed && table.TTL > 0 && o.w.Now.Sub(at) > table.TTL
 		if copied && !old && !table.Bytes.Set {
 			o.violateAt(MinimumAge, id, s.Base, "the start of %s moved to %d over segment %d, "+
 				"which is younger than table.log.ttl of %s", id, l.state.LogStart, s.Base, table.TTL)
 		}
 	}
+}
+
+// hole reports whether some recorded hole has the range.
+func (l *ledgerLog) hole(r tier.Range) bool {
+	return slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
+		return f.Hole != nil && f.Hole.Range.Base <= r.Base && r.Next <= f.Hole.Range.Next
+	})
 }
 
 // copiedAt is when the records were first written of which the log has a copy; the newest, where it

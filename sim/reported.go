@@ -21,8 +21,15 @@ func (o *Oracle) drains(ledger *ledgerTruth) {
 		if table.Tiering && t.Dropped == 0 {
 			want = tier.Enabled
 		}
-		// With the policy delete its objects go when readers had the grace.
-		early := o.w.Now.Sub(t.Since) <= 2*o.w.Config.Grace
+		// With the policy delete its objects go when readers had the grace, which begins when the starts
+		// of its logs have moved: a brake may have held that up.
+		since := t.Since
+		for i := range ledger.logs {
+			if s := &ledger.logs[i].state; s.Log.Table == t.Table && len(s.Moves) > 0 {
+				since = max(since, s.Moves[len(s.Moves)-1].At)
+			}
+		}
+		early := o.w.Now.Sub(since) <= 2*o.w.Config.Grace
 		stopped := early || o.w.Paused || t.Paused != nil || !governed || t.Dropped != 0
 		if t.State != want && !stopped {
 			o.violate(DisablementDrains, "the table %s is %s since %s, and nothing fails any more: want %s",

@@ -90,7 +90,7 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 		return
 	}
 	i := l.oldestRemote()
-	if i < 0 || !e.begins(l, t, i) {
+	if i < 0 || !e.begins(l, t, i) || l.copiesBelow(l.remote[i].Next) {
 		return
 	}
 	if k := l.remoteKept; k != nil {
@@ -144,6 +144,26 @@ func (e *Engine) begins(l *logIndex, t *tableIndex, i int) bool {
 		bytes -= s.Bytes
 	}
 	return true
+}
+
+// copiesBelow reports whether a copy that begins below the offset is under way, or may still be
+// found to have come to its end, as one of what was a hole. A start that moves to the offset would
+// pass over it, and nobody was asked about it.
+func (l *logIndex) copiesBelow(o tier.Offset) bool {
+	if l.block == nil && slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
+		return a.Range.Base < o
+	}) {
+		return true
+	}
+	for i := range l.local {
+		if l.local[i].Base >= o {
+			break
+		}
+		if l.states[i] == copying {
+			return true
+		}
+	}
+	return false
 }
 
 // remoteDue is the earliest time at which some limit lets the i-th remote segment go, and with it
@@ -218,7 +238,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 		if !l.counts(r) {
 			continue
 		}
-		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) ||
+		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) || l.copiesBelow(r.Next) ||
 			e.remoteDue(l, t, i, bytes) > e.now {
 			break
 		}
