@@ -69,7 +69,8 @@ func hang(t *testing.T) {
 		s.segments(fmt.Sprintf("t%d/0", i), 2)
 	}
 	opts := s.options()
-	opts.LookEvery = 200 * time.Millisecond // a slow machine is to come to what never ends by then
+	// A slow machine is to come to what never ends by then; and deletions were given up before.
+	opts.LookEvery = 500 * time.Millisecond
 	r := s.run(opts)
 	d := r.Backend.(*Daemon)
 	s.until("all is copied, and a deletion is asked about", func() bool {

@@ -103,6 +103,13 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 			Text: fmt.Sprintf("%s: %v", effectName(f), err)}}}, time.Since(start))
 	case <-patience.C:
 		p.answer(f, p.giveUp(f), time.Since(start))
+		go func() {
+			select {
+			case <-done:
+			case <-hung: // that nothing ends it is only seen now
+				release()
+			}
+		}()
 	}
 }
 
