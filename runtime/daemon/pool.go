@@ -106,8 +106,10 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 		go func() {
 			select {
 			case <-done:
-			case <-hung: // that nothing ends it is only seen now
-				release()
+			case err := <-hung:
+				if err != nil { // that nothing ends it is only seen now
+					release()
+				}
 			}
 		}()
 	}
