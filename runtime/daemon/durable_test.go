@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
+	"github.com/tierd/tierd/runtime/vfs/vfstest"
 )
 
 // durableWrite is a way in which the daemon changes a file of data_dir, beside what the ledger, the
@@ -184,7 +185,7 @@ func (w durableWrite) sweep(t *testing.T, effect vfs.Effect) int {
 func (w durableWrite) judge(t *testing.T, when string, m *vfs.Mem, done bool) {
 	t.Helper()
 	seen := 0
-	eachCrash(t, m, func(left *vfs.Mem) {
+	vfstest.EachCrash(t, m, func(left *vfs.Mem) {
 		seen++
 		if why := w.wrong(filesOf(t, left), done); why != "" {
 			t.Errorf("%s, crash %d: %s", when, seen, why)
@@ -206,33 +207,6 @@ func (w durableWrite) judge(t *testing.T, when string, m *vfs.Mem, done bool) {
 			t.Errorf("%s, crash %d, after the next try: %s", when, seen, why)
 		}
 	})
-}
-
-// eachCrash visits everything that a crash of m can leave.
-func eachCrash(t *testing.T, m *vfs.Mem, visit func(left *vfs.Mem)) {
-	t.Helper()
-	var choices, limits []int
-	for range 1 << 12 {
-		next := 0
-		limits = limits[:0]
-		visit(m.Clone().Crash(func(_ string, n int) int {
-			if next == len(choices) {
-				choices = append(choices, 0)
-			}
-			next++
-			limits = append(limits, n)
-			return choices[next-1]
-		}))
-		last := next - 1
-		for last >= 0 && choices[last] == limits[last]-1 {
-			last--
-		}
-		if last < 0 {
-			return
-		}
-		choices = append(choices[:last:last], choices[last]+1)
-	}
-	t.Fatal("too many crashes of one state")
 }
 
 // filesOf reads everything in a directory.

@@ -14,6 +14,7 @@ import (
 	"github.com/tierd/tierd/objstore/providers/filesystem"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
+	"github.com/tierd/tierd/runtime/vfs/vfstest"
 )
 
 // absent is the content of an object that is not there.
@@ -82,36 +83,6 @@ func (e expected) verify(b objstore.Bucket) error {
 	return err
 }
 
-// crashesMax bounds the crashes that are tried of one state.
-const crashesMax = 1 << 14
-
-// eachCrash visits everything that a crash of m can leave.
-func eachCrash(t *testing.T, m *vfs.Mem, visit func(disk *vfs.Mem)) {
-	t.Helper()
-	var choices, limits []int
-	for range crashesMax {
-		next := 0
-		limits = limits[:0]
-		visit(m.Clone().Crash(func(_ string, n int) int {
-			if next == len(choices) {
-				choices = append(choices, 0)
-			}
-			next++
-			limits = append(limits, n)
-			return choices[next-1]
-		}))
-		last := next - 1
-		for last >= 0 && choices[last] == limits[last]-1 {
-			last--
-		}
-		if last < 0 {
-			return
-		}
-		choices = append(choices[:last:last], choices[last]+1)
-	}
-	t.Fatalf("more than %d crashes of one state", crashesMax)
-}
-
 // TestCrash stops the machine before and after every single operation, and looks at everything
 // that it can leave: an upload that returned is there whole, one that did not is there whole or
 // not at all, and what was deleted stays away.
@@ -129,7 +100,7 @@ func TestCrash(t *testing.T) {
 				return effect, nil
 			})
 			e := run(filesystem.New(mem, "b", "p"), history)
-			eachCrash(t, mem, func(disk *vfs.Mem) {
+			vfstest.EachCrash(t, mem, func(disk *vfs.Mem) {
 				b := filesystem.New(disk, "b", "q")
 				if err := e.verify(b); err != nil {
 					t.Errorf("effect %d on operation %d: %v", effect, n, err)
@@ -216,7 +187,7 @@ func TestCrashBesideAnUpload(t *testing.T) {
 	}
 	equal(t, beside, 1)
 	e := expected{"a/b/x": {absent, "x"}, "a/b/beside": {"whole"}}
-	eachCrash(t, mem, func(disk *vfs.Mem) {
+	vfstest.EachCrash(t, mem, func(disk *vfs.Mem) {
 		if err := e.verify(filesystem.New(disk, "b", "q")); err != nil {
 			t.Error(err)
 		}

@@ -1,4 +1,5 @@
-// Package vfstest is the conformance suite of vfs.Dir. Every implementation runs it.
+// Package vfstest is the conformance suite of vfs.Dir, which every implementation runs, and a walk
+// over all that a crash of a vfs.Mem can leave.
 package vfstest
 
 import (
