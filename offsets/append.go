@@ -43,14 +43,7 @@ func (l *Ledger) Append(ctx context.Context, r tier.Record) (tier.Position, erro
 	b := l.enqueue(p)
 	select {
 	case l.leading <- struct{}{}:
-		// What comes first takes all; the record may also have gone with the group before.
-		for !b.settled() {
-			// Those who were just told how the last group ended come with their next records, if they
-			// are let: then these go together, and not one now and the others with the next group.
-			runtime.Gosched()
-			l.commitBatch(l.takeBatch())
-		}
-		<-l.leading
+		l.lead(b)
 	case <-b.done:
 	case <-ctx.Done():
 		if l.withdraw(b, p) {
@@ -59,6 +52,18 @@ func (l *Ledger) Append(ctx context.Context, r tier.Record) (tier.Position, erro
 		<-b.done
 	}
 	return p.position, p.err
+}
+
+// lead commits what waits until b is settled. The caller holds the lead, and gives it up by this.
+func (l *Ledger) lead(b *batch) {
+	defer func() { <-l.leading }()
+	// What comes first takes all; the record may also have gone with the group before.
+	for !b.settled() {
+		// Those who were just told how the last group ended come with their next records, if they
+		// are let: then these go together, and not one now and the others with the next group.
+		runtime.Gosched()
+		l.commitBatch(l.takeBatch())
+	}
 }
 
 func withdrawn(ctx context.Context) error {
@@ -110,9 +115,21 @@ func (l *Ledger) takeBatch() *batch {
 	return b
 }
 
+// errThrown is the last word of a ledger whose commit panicked.
+var errThrown = errors.New("a commit panicked, and nothing is known of it")
+
 // commitBatch commits the records in one transaction and tells the callers their outcomes. The
-// caller holds the lead.
+// caller holds the lead. A panic goes on to the caller; the others are told that the ledger broke.
 func (l *Ledger) commitBatch(b *batch) {
+	defer func() {
+		if !b.settled() {
+			err := l.fail(errThrown)
+			for _, p := range b.records {
+				p.position, p.err = 0, err
+			}
+			close(b.done)
+		}
+	}()
 	g, err := l.commit(b.records)
 	if err == nil {
 		l.mu.Lock()
