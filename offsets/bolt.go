@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -212,22 +213,19 @@ func (b *Bolt) View(fn func(Reader) error) (err error) {
 func (b *Bolt) Update(fn func(Tx) error) error {
 	b.updating.Lock()
 	defer b.updating.Unlock()
-	after := b.recent.Load().clone()
+	var after *recent
 	err := b.update(func(tx *bbolt.Tx) error {
 		tree, err := b.tree(tx)
 		if err != nil {
 			return err
 		}
 		tree.bucket.FillPercent = fillPercent
-		if after.bytes >= b.journalMax {
-			if after, err = after.fold(tree); err != nil {
-				return err
-			}
-		}
-		t := &recentTx{recentReader: recentReader{after, tree}}
+		before := b.recent.Load().clone()
+		t := &recentTx{recentReader: recentReader{before, tree}, full: before.bytes >= b.journalMax}
 		if err := fn(t); err != nil {
 			return err
 		}
+		after = t.recent
 		return t.finish()
 	})
 	if err == nil {
@@ -279,7 +277,23 @@ func (b *Bolt) transact(writable bool, fn func(*bbolt.Tx) error) (err error) {
 	}
 	done := tx
 	tx = nil // after Commit there is nothing to roll back, whatever it says
-	return b.call(done.Commit)
+	return b.grown(b.call(done.Commit))
+}
+
+// grown gives an error of a commit its cause again: where the file cannot grow, bbolt keeps no more
+// of it than the words. Whether the disk is full decides what an operator is told.
+func (b *Bolt) grown(err error) error {
+	var errno syscall.Errno
+	if err == nil || errors.As(err, &errno) {
+		return err
+	}
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if text := err.Error(); strings.HasPrefix(text, "file ") &&
+			strings.HasSuffix(text, ": "+errno.Error()) {
+			return &fs.PathError{Op: "grow", Path: b.path, Err: errno}
+		}
+	}
+	return err
 }
 
 // call calls bbolt, and makes an error of what it throws.

@@ -183,6 +183,7 @@ func (r *recentReader) Scan(from, to []byte, fn func(key, value []byte) error) e
 // recentTx changes a commit that is not over.
 type recentTx struct {
 	recentReader
+	full bool   // the journal was, and its changes go to their places before the first new one
 	part []byte // of the journal, under way: the value without its checksum
 	root []byte // where it was put
 }
@@ -200,7 +201,13 @@ func (t *recentTx) Put(key, value []byte) error {
 // Delete implements Tx.
 func (t *recentTx) Delete(key []byte) error { return t.change(change{key: key}) }
 
-func (t *recentTx) change(c change) error {
+func (t *recentTx) change(c change) (err error) {
+	if t.full { // a commit that changes nothing is undone, and would do this in vain
+		t.full = false
+		if t.recent, err = t.recent.fold(t.tree); err != nil {
+			return err
+		}
+	}
 	t.recent.changes.ReplaceOrInsert(c)
 	if t.part == nil {
 		t.part = append(make([]byte, 0, partBytes+512), valueVersion)
