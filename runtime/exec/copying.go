@@ -115,7 +115,7 @@ func (x *Executor) reidentify(ctx context.Context, log tier.LogID, pos tier.Posi
 func (x *Executor) copied(log tier.LogID, pos tier.Position) (engine.Result, bool, error) {
 	c, err := x.c.Ledger.Copy(log, pos)
 	if err != nil {
-		return nil, false, fmt.Errorf("ledger: copy %d of %s: %w", pos, log, err)
+		return nil, false, err
 	}
 	state, _ := x.c.Ledger.Log(log)
 	return engine.Copied{Remote: c.Remote(), Offset: state.Copied, Next: state.Next}, true, nil

@@ -499,6 +499,8 @@ func TestALedgerThatFailsEndsTheProcess(t *testing.T) {
 				r.medium.Inject(func(uint64) offsets.Fault { return how })
 				if res, err := r.x.Do(context.Background(), f); err == nil {
 					t.Errorf("got %T %+v, want an error", res, res)
+				} else if strings.Count(err.Error(), "ledger") != 1 {
+					t.Errorf("%v: want the ledger named once", err)
 				}
 				if _, err := r.x.Do(context.Background(), r.openEffect()); err == nil {
 					t.Error("the next effect went well: want an error for ever")

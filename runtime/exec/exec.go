@@ -181,7 +181,16 @@ func fatal(err error) error {
 	if err == nil || errors.Is(err, ErrRefused) {
 		return nil
 	}
-	return fmt.Errorf("ledger: %w", err)
+	return err
+}
+
+// unexpected is for an error where a refusal must end the process, too. That one speaks of a record
+// alone; any other names the ledger.
+func unexpected(err error) error {
+	if errors.Is(err, ErrRefused) {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return err
 }
 
 func failure(code tier.Code, format string, args ...any) engine.Failed {

@@ -162,8 +162,5 @@ func (x *Executor) recordDeleted(ctx context.Context, log tier.LogID, r tier.Ran
 	window tier.BrakeWindow, emptied bool) error {
 	_, err := x.append(ctx, tier.LocalDeleted{Log: log, Range: r, Bytes: bytes, At: x.c.Now(),
 		Window: window, Emptied: emptied})
-	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	return nil
+	return unexpected(err)
 }

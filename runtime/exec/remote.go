@@ -376,10 +376,7 @@ func (x *Executor) recordRemoved(ctx context.Context, log tier.LogID, pos tier.P
 			return nil
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	return nil
+	return unexpected(err)
 }
 
 // removeOne asks about one copy and removes its objects. Where kept is not nil it stayed, or it is
