@@ -114,7 +114,8 @@ type Daemon struct {
 	watchdog *watchdog
 
 	evaluations *rego.Watch
-	unwatch     func() // ends the looks at them
+	unwatch     func()     // ends the looks at them
+	gauging     sync.Mutex // held while their gauge is set
 
 	mu     sync.Mutex // guards engine
 	engine *engine.Engine
@@ -362,7 +363,7 @@ func (d *Daemon) enforce(g *generation) {
 	d.metrics.policies.Reset()
 	d.metrics.policies.WithLabelValues(g.policies.Digest()).Set(1)
 	d.metrics.reloadOK.Set(1)
-	d.metrics.stalled.WithLabelValues(policiesTask).Set(0)
+	d.gaugePolicies()
 }
 
 // result writes the log line of an effect that ended. Failures are repeated by the engine, with
@@ -401,7 +402,7 @@ func (d *Daemon) executor() *exec.Executor {
 		byName[s.Name] = s.dir
 	}
 	return exec.New(exec.Config{
-		Ledger: d.ledger, Store: d.store, Audit: d.audit,
+		Ledger: notedLedger{d.ledger}, Store: d.store, Audit: d.audit,
 		Removing:   make(chan struct{}, d.gen.Load().config.Limits.RemoteDeleteWorkers),
 		Source:     func(name string) exec.Source { return byName[name] },
 		Generation: func() *exec.Generation { return d.gen.Load().exec },

@@ -127,8 +127,21 @@ func (d *Daemon) tellHung(list []rego.Hung) {
 		}
 		d.log.Error("an evaluation of the policies does not end; nothing is deleted before others "+
 			"are loaded", "generation", g.number, "policy_digest", h.Policies.Digest(), "why", h.Err)
-		d.metrics.stalled.WithLabelValues(policiesTask).Set(1)
 	}
+	d.gaugePolicies()
+}
+
+// gaugePolicies says in the metrics whether the policies in force decide nothing. Who loads others
+// may do so while somebody finds that the old ones do not end: the last of the two to come here
+// looks at what is in force.
+func (d *Daemon) gaugePolicies() {
+	d.gauging.Lock()
+	defer d.gauging.Unlock()
+	stalled := 0.0
+	if d.gen.Load().policies.Hung() != nil {
+		stalled = 1
+	}
+	d.metrics.stalled.WithLabelValues(policiesTask).Set(stalled)
 }
 
 // policyReasons say why the policies in force decide nothing.

@@ -18,10 +18,16 @@ const smallSlots = 64
 // bytesPerSecondMin is the slowest transfer that is not yet taken for a hang.
 const bytesPerSecondMin = 256 << 10
 
+// afterCommit is how long a call whose time is over may go on after a commit that took so long. It
+// begins nothing more, but for what it records of its own end.
+const afterCommit = time.Second
+
 // pool performs effects on goroutines, each kind in its own bounded slots. A call that does not
 // come back is given up: its effect is answered as unknown, and it keeps its slot until it ends, so
-// that hung calls can never pile up. One that waits for an evaluation which does not end gives its
-// slot back: there is no other before a person loads other policies.
+// that hung calls can never pile up. One that waits for the ledger is not given up before its
+// commit is over: what is durable then would be news to an engine that has decided otherwise
+// meanwhile, and nobody else could commit anything before, either. One that waits for an evaluation
+// which does not end gives its slot back: there is no other before a person loads other policies.
 type pool struct {
 	x       *exec.Executor
 	timeout func() time.Duration // of one call of the store
@@ -80,6 +86,8 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 	budget := p.budget(f)
 	callCtx, cancel := context.WithTimeout(ctx, budget)
 	callCtx, hung := whenHung(callCtx)
+	var ledger commits
+	callCtx = ledger.noted(callCtx)
 	release = sync.OnceFunc(release)
 	done := make(chan answer, 1)
 	start := time.Now()
@@ -92,26 +100,41 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 	}()
 	patience := time.NewTimer(budget + budget/10 + time.Second)
 	defer patience.Stop()
-	select {
-	case a := <-done:
-		p.answer(f, a, time.Since(start))
-	case err := <-hung:
-		// Nothing ends it, and its policies let nothing go any more: the slot is for others.
-		cancel()
-		release()
-		p.answer(f, answer{result: engine.Failed{Reason: tier.Reason{Code: tier.CodePolicyError,
-			Text: fmt.Sprintf("%s: %v", effectName(f), err)}}}, time.Since(start))
-	case <-patience.C:
-		p.answer(f, p.giveUp(f), time.Since(start))
-		go func() {
-			select {
-			case <-done:
-			case err := <-hung:
-				if err != nil { // that nothing ends it is only seen now
-					release()
-				}
+	var committed <-chan struct{}
+	for {
+		select {
+		case a := <-done:
+			p.answer(f, a, time.Since(start))
+			return
+		case err := <-hung:
+			// Nothing ends it, and its policies let nothing go any more: the slot is for others.
+			cancel()
+			release()
+			p.answer(f, answer{result: engine.Failed{Reason: tier.Reason{Code: tier.CodePolicyError,
+				Text: fmt.Sprintf("%s: %v", effectName(f), err)}}}, time.Since(start))
+			return
+		case <-committed:
+			committed = nil
+			patience.Reset(afterCommit)
+		case <-patience.C:
+			if committed = ledger.underWay(); committed != nil {
+				continue
 			}
-		}()
+			p.answer(f, p.giveUp(f), time.Since(start))
+			go awaitLate(done, hung, release)
+			return
+		}
+	}
+}
+
+// awaitLate waits for a call that was given up: that nothing ends it may only be seen then.
+func awaitLate(done <-chan answer, hung <-chan error, release func()) {
+	select {
+	case <-done:
+	case err := <-hung:
+		if err != nil {
+			release()
+		}
 	}
 }
 

@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tierd/tierd/offsets"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// stalling is a pool over a ledger whose commits stall from the n-th on, until resume is closed.
+type stalling struct {
+	*pool
+	ledger *offsets.Ledger
+	resume chan struct{}
+	posted []engine.Finished
+}
+
+func newStalling(t *testing.T, log tier.LogID) *stalling {
+	m := offsets.NewMemory([16]byte{1})
+	l, err := offsets.Open(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Append(t.Context(), tier.LogOpened{Log: log, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stalling{ledger: l, resume: make(chan struct{})}
+	m.Inject(func(uint64) offsets.Fault {
+		<-s.resume
+		return offsets.NoFault
+	})
+	s.pool = newPool(exec.New(exec.Config{Ledger: notedLedger{l}, Source: func(string) exec.Source {
+		return oneFile{}
+	}, Store: emptyStore{}, Now: func() tier.Time { return 1 },
+		NewAttempt: func() tier.AttemptID { return tier.AttemptID{7} }}), 1, 1, 1)
+	s.timeout = func() time.Duration { return time.Minute }
+	s.fatal = func(err error) { t.Error(err) }
+	s.begun = func(engine.Effect) {}
+	s.ended = func(engine.Effect, engine.Result, time.Duration) {}
+	s.post = func(ev engine.Event) { s.posted = append(s.posted, ev.(engine.Finished)) }
+	return s
+}
+
+// result performs f over a stall of a day, and returns how it ended.
+func (s *stalling) result(t *testing.T, f engine.Effect) engine.Result {
+	s.run(context.Background(), f)
+	<-time.After(24 * time.Hour)
+	if len(s.posted) > 0 {
+		t.Errorf("after a day, with the commit still to end: %T %+v", s.posted[0].Result,
+			s.posted[0].Result)
+	}
+	close(s.resume)
+	synctest.Wait()
+	if len(s.posted) != 1 {
+		t.Fatalf("posted %+v", s.posted)
+	}
+	return s.posted[0].Result
+}
+
+// oneFile is a source with one sound file of nine bytes.
+type oneFile struct{ exec.Source }
+
+func (oneFile) Read(_ context.Context, _ tier.LogID, r tier.Range) (tier.Content, error) {
+	f := tier.SourceFile{FileDigest: tier.FileDigest{Name: "0.log", Size: 9}, Stat: oneStat}
+	return tier.Content{Range: r, Files: []tier.SourceFile{f}}, nil
+}
+
+var oneStat = tier.Stat{Inode: 1, Size: 9}
+
+// emptyStore is a store without manifests, which is not asked for more.
+type emptyStore struct{ exec.Store }
+
+func (emptyStore) NewestEntry(context.Context, tier.LogID) (tier.Position, bool, error) {
+	return 0, false, nil
+}
+
+// TestACommitIsNotGivenUp: however long the ledger stalls, what it then has is what the engine is
+// told. A step of a table's tiering is not decided anew over one that is still to come.
+func TestACommitIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	log := tier.LogID{Table: "orders", Name: "0"}
+	for name, f := range map[string]engine.Effect{
+		"a step of tiering": engine.ChangeTier{ID: 1, Table: log.Table, State: tier.Disabling,
+			Epoch: 2, Policy: tier.PolicyRetain},
+		"what governs": engine.Govern{ID: 1, Table: log.Table, Entry: "orders"},
+		"a pause":      engine.Pause{ID: 1, Table: log.Table},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if r, ok := newStalling(t, log).result(t, f).(engine.Done); !ok {
+					t.Errorf("ended with %T %+v", r, r)
+				}
+			})
+		})
+	}
+}
+
+// TestACopyWhoseCommitStalls is over when the commit is, and leaves nothing that the engine does
+// not know: its attempt is abandoned, and the tombstone told.
+func TestACopyWhoseCommitStalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := tier.LogID{Table: "orders", Name: "0"}
+		s := newStalling(t, log)
+		r := s.result(t, engine.Copy{ID: 1, Log: log, Source: "wal", Epoch: 1,
+			Segment: tier.LocalSegment{Range: tier.Range{Next: 9}, Bytes: 9, Log: oneStat}})
+		a, ok := r.(engine.Abandoned)
+		left, err := s.ledger.Tombstones(log)
+		if !ok || a.Tombstone == nil || err != nil || len(left) != 1 ||
+			left[0].Position != a.Tombstone.Position {
+			t.Errorf("ended with %T %+v; the ledger has %+v, %v", r, r, left, err)
+		}
+	})
+}
