@@ -29,9 +29,9 @@ var boundedFaults = []storeFault{uploadFaults[0], uploadFaults[1], uploadFaults[
 
 // String is what the search is exhaustive within.
 func (b *Bounds) String() string {
-	return fmt.Sprintf("1 log of %d closed segments, up to %d actions of %d kinds, and before "+
-		"every change a stop, or a fault of the store: up to %d of them in a history", b.Segments,
-		b.Actions, len(boundedActs), b.Disturbances)
+	return fmt.Sprintf("1 log of %s, up to %s of %d kinds, and before every change a stop, or a "+
+		"fault of the store: up to %d of them in a history", tier.Count(b.Segments, "closed segment"),
+		tier.Count(b.Actions, "action"), len(boundedActs), b.Disturbances)
 }
 
 func (b *Bounds) among(acts []act) []act {
@@ -86,7 +86,7 @@ func (p *Project) Exhaust(b Bounds, first int, more func(*Explored) bool) *Explo
 		out.States = len(seen)
 		if made.Violation != nil {
 			s := &choose.Scenario{Property: string(made.Violation.Property), Digest: p.Digest,
-				Segment: made.Violation.Segment, Choices: r.Made,
+				Segment: made.Violation.Segment, Layout: p.layout(), Choices: r.Made,
 				Exhaust: []int{b.Segments, b.Actions, b.Disturbances}}
 			out.Failure = &Failure{Scenario: s, Outcome: made}
 			return out

@@ -24,7 +24,7 @@ func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
 		return out, nil
 	}
 	s := &choose.Scenario{Seed: fmt.Sprint(seed), Property: string(out.Violation.Property),
-		Segment: out.Violation.Segment, Digest: p.Digest, Choices: r.Made}
+		Segment: out.Violation.Segment, Digest: p.Digest, Layout: p.layout(), Choices: r.Made}
 	return out, &Failure{Seed: seed, Rates: strings.Join(random.Rates, ", "), Scenario: s,
 		Outcome: out}
 }

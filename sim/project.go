@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,6 +89,9 @@ func Builtin() (*Project, error) {
 		Digest: set.Digest(),
 	}, nil
 }
+
+// layout is that of the sources, as scenarios have it.
+func (p *Project) layout() string { return string(cmp.Or(p.Config.Layout, tier.LayoutPlain)) }
 
 // tables are the names of the project's tables, ascending.
 func (p *Project) tables() []string {

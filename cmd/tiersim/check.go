@@ -98,7 +98,7 @@ const repeatEvery = 20
 
 // Run checks.
 func (c *checkCmd) Run(a *app) error {
-	p, err := c.load(a)
+	p, err := c.load(a, layoutOf(c.Layout))
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,8 @@ func (c *checkCmd) Run(a *app) error {
 		for _, why := range p.Absent {
 			a.printf("warning: %s\n", screen.Line(why))
 		}
-		a.printf("seeds %d..%d of %s, %d logs\n", from, to, c.subject(), len(p.Logs))
+		a.printf("seeds %d..%d of %s, %s\n", from, to, screen.Line(c.subject()),
+			tier.Count(len(p.Logs), "log"))
 	}
 	past, err := c.past(a, p)
 	if err != nil {
@@ -160,10 +161,10 @@ func (f *projectFlags) subject() string {
 func (c *checkCmd) failures(a *app, r *runner, out *report.Run) error {
 	for _, f := range r.failed {
 		before := len(report.StepsOf(f.Scenario))
-		small := r.p.Shrink(f, c.Shrinks, r.status.count("shrinking: %d histories", within(c.ShrinkTime)))
+		small := r.p.Shrink(f, c.Shrinks, r.status.count("shrinking: %s", within(c.ShrinkTime)))
 		r.status.clear()
 		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
-		row := c.row(small, before, name)
+		row := c.row(small, before, name, layoutOf(c.Layout))
 		if err := c.tell(a, &row, small.Scenario.Encode(), out); err != nil {
 			return err
 		}
@@ -202,28 +203,30 @@ func (c *checkCmd) tell(a *app, row *report.Failure, scenario []byte, out *repor
 	return nil
 }
 
-// row describes a failure that had so many steps before it was shrunk, and whose scenario is in the
-// file.
-func (f *projectFlags) row(failure *sim.Failure, before int, file string) report.Failure {
+// row describes a failure that had so many steps before it was shrunk, came about with sources of
+// the layout, and whose scenario is in the file.
+func (f *projectFlags) row(failure *sim.Failure, before int, file string,
+	layout tier.Layout) report.Failure {
 	row := report.FailureOf(failure, before)
-	row.Scenario, row.Replay = file, f.replayLine(file)
+	row.Scenario, row.Replay = file, f.replayLine(failure.Scenario, file, layout)
 	return row
 }
 
 // replayLine is the command that runs a scenario of the same project again.
-func (f *projectFlags) replayLine(file string) string {
-	return "tiersim replay " + shell(file) + f.flagsAgain()
+func (f *projectFlags) replayLine(s *choose.Scenario, file string, layout tier.Layout) string {
+	line := "tiersim replay " + shell(file)
+	if layout != layoutOf(s.Layout) {
+		line += " --layout " + string(layout)
+	}
+	return line + f.flagsAgain()
 }
 
-// flagsAgain are the flags that make the same project.
+// flagsAgain are the flags that make the same project, but for the layout.
 func (f *projectFlags) flagsAgain() string {
 	out := ""
-	if f.layout() != tier.LayoutPlain {
-		out = " --layout " + f.Layout
-	}
 	switch {
 	case f.Builtin:
-		return " --builtin" + out
+		return " --builtin"
 	case f.Config != "./tierd.yaml" && f.Config != "tierd.yaml":
 		out += " --config " + shell(f.Config)
 	}
@@ -283,26 +286,26 @@ func (a *app) summary(out *report.Run) {
 	if out.Histories == 0 && len(out.Failures) > 0 {
 		return // a regression failed, and no seed was tried
 	}
-	a.printf("%d histories (%d without faults, %d on bbolt, %d run twice) in %s: %d operations, "+
-		"%d crashes, %d decisions, %d local deletions, %d days simulated\n", out.Histories, out.Faultless,
-		out.OnBolt, out.Repeated, out.Elapsed.Round(time.Millisecond), out.Operations, out.Crashes,
-		out.Decisions, out.Deletions, int(out.Simulated.Hours()/24))
+	a.printf("%s (%d without faults, %d on bbolt, %d run twice) in %s: %s, %s, %s, %s, %s simulated\n",
+		tier.Count(out.Histories, "history"), out.Faultless, out.OnBolt, out.Repeated,
+		out.Elapsed.Round(time.Millisecond), tier.Count(out.Operations, "operation"),
+		tier.Count(out.Crashes, "crash"), tier.Count(out.Decisions, "decision"),
+		tier.Count(out.Deletions, "local deletion"), tier.Count(int(out.Simulated.Hours()/24), "day"))
 	switch {
 	case out.Interrupted:
-		a.printf("interrupted: %d seeds were not tried\n", out.Untried)
+		a.printf("interrupted: %s\n", out.NotTried())
 	case out.Untried > 0:
-		a.printf("the budget ended it: %d seeds were not tried\n", out.Untried)
+		a.printf("the budget ended it: %s\n", out.NotTried())
 	}
 	for _, seed := range out.Unequal {
 		a.printf("NOT DETERMINISTIC: two runs of seed %d differ\n", seed)
 	}
 	if out.Hung > 0 {
-		a.printf("PLUGIN HANG: %d of %d questions were not answered: %s\n", out.Hung, out.Plugins,
-			screen.Line(out.HungText))
+		a.printf("PLUGIN HANG: %s\n", screen.Line(out.Hang()))
 	}
 	for _, p := range out.Heeded {
-		a.printf("plugin %s: obeyed %d times, overruled %d times\n", screen.Line(p.Name), p.Obeyed,
-			p.Overruled)
+		a.printf("plugin %s: obeyed %s, overruled %s\n", screen.Line(p.Name),
+			tier.Count(p.Obeyed, "time"), tier.Count(p.Overruled, "time"))
 	}
 	if len(out.Failures) == 0 { // a failure ends the run before it has met everything
 		for _, line := range lines(out.NotApplicable()) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/config"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim/choose"
 )
 
@@ -118,13 +119,17 @@ func ended(code int) error {
 }
 
 // mismatch says why a scenario cannot be replayed.
-func mismatch(file string, s *choose.Scenario, digest string, err error) error {
+func mismatch(file string, s *choose.Scenario, layout tier.Layout, digest string,
+	err error) error {
 	var m *choose.Mismatch
 	if !errors.As(err, &m) {
 		return err
 	}
 	hint := ""
-	if s.Digest != "" && s.Digest != digest {
+	switch {
+	case s.Layout != "" && s.Layout != string(layout):
+		hint = "; it was made with --layout " + s.Layout
+	case s.Digest != "" && s.Digest != digest:
 		hint = "; it was made with another configuration, or other policies or data"
 	}
 	return fmt.Errorf("%s: %w%s", file, err, hint)

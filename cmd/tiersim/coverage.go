@@ -1,5 +1,7 @@
 package main
 
+import "github.com/tierd/tierd/runtime/tier"
+
 // coverageCmd shows what histories meet.
 type coverageCmd struct {
 	projectFlags
@@ -16,7 +18,7 @@ was not followed (overruled). What is VACUOUS there would let check exit 3.`
 
 // Run shows them.
 func (c *coverageCmd) Run(a *app) error {
-	p, err := c.load(a)
+	p, err := c.load(a, layoutOf(c.Layout))
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,11 @@ func (c *coverageCmd) Run(a *app) error {
 	r.run()
 	a.printf("%s", r.report(c.subject()).Matrix())
 	if n := len(r.failed); n > 0 {
-		a.printf("\n%d histories break a promise: run tiersim check\n", n)
+		verb := "break"
+		if n == 1 {
+			verb = "breaks"
+		}
+		a.printf("\n%s %s a promise: run tiersim check\n", tier.Count(n, "history"), verb)
 	}
 	return nil
 }

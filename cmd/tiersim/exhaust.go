@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/report"
 )
@@ -37,7 +38,7 @@ search ended before, or no local segment of the log was deleted in any of them.`
 
 // Run tries them.
 func (c *exhaustCmd) Run(a *app) error {
-	p, err := c.load(a)
+	p, err := c.load(a, layoutOf(c.Layout))
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (c *exhaustCmd) Run(a *app) error {
 	for first := range b.Firsts() {
 		wait.Go(func() {
 			found[first] = p.Exhaust(b, first, func(*sim.Explored) bool {
-				s.show("%d histories", tried.Add(1))
+				s.show("%s", tier.Count(tried.Add(1), "history"))
 				return ctx.Err() == nil
 			})
 		})
@@ -77,8 +78,9 @@ func (c *exhaustCmd) Run(a *app) error {
 			return c.failed(a, p, e.Failure)
 		}
 	}
-	a.printf("%d histories of %s, %d states, %d local deletions, %s\n", histories, p.Logs[0], states,
-		deletions, time.Since(began).Round(time.Millisecond))
+	a.printf("%s of %s, %s, %s, %s\n", tier.Count(histories, "history"), p.Logs[0],
+		tier.Count(states, "state"), tier.Count(deletions, "local deletion"),
+		time.Since(began).Round(time.Millisecond))
 	switch {
 	case stopped && a.ctx.Err() != nil:
 		a.printf("interrupted: it is NOT exhaustive\n")
@@ -102,7 +104,7 @@ func (c *exhaustCmd) failed(a *app, p *sim.Project, f *sim.Failure) error {
 	if err := os.WriteFile(name, f.Scenario.Encode(), 0o644); err != nil {
 		return err
 	}
-	row := c.row(f, len(report.StepsOf(f.Scenario)), name)
+	row := c.row(f, len(report.StepsOf(f.Scenario)), name, layoutOf(c.Layout))
 	a.failure(&row)
 	page := strings.TrimSuffix(name, ".json") + ".html"
 	html := report.HTML(&row, c.subject(), p.Digest)

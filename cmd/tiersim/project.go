@@ -26,7 +26,7 @@ import (
 type projectFlags struct {
 	Config  string   `short:"c" default:"./tierd.yaml" env:"TIERD_CONFIG" help:"Configuration file of tierd, or a directory with a tierd.yaml."`
 	Builtin bool     `help:"Simulate tierd's own project in place of a configuration: the built-in policy, and settings that change at any moment."`
-	Layout  string   `enum:"plain,kafka" default:"plain" help:"What the simulated sources are: plain, directories of files; or kafka, that of a broker, with leaders that change and replicas that fall behind."`
+	Layout  string   `enum:",plain,kafka" default:"" help:"What the simulated sources are: plain, directories of files; or kafka, that of a broker, with leaders that change and replicas that fall behind. Without it they are what the scenario was made with, or else plain." placeholder:"plain|kafka"`
 	Table   []string `help:"A table to simulate besides those of the configuration and the policies; may be repeated." placeholder:"NAME"`
 	Fact    []string `help:"A sample of a fact, for one whose file is not here: NAME=FILE; may be repeated." placeholder:"NAME=FILE"`
 }
@@ -37,9 +37,9 @@ const tablesMax = 8
 // ages is longer than any sample of a fact is old.
 const ages = 100 * 366 * 24 * time.Hour
 
-// load reads the project.
-func (f *projectFlags) load(a *app) (*sim.Project, error) {
-	if f.Builtin && f.layout() == tier.LayoutKafka {
+// load reads the project, with sources of the layout.
+func (f *projectFlags) load(a *app, layout tier.Layout) (*sim.Project, error) {
+	if f.Builtin && layout == tier.LayoutKafka {
 		return sim.BuiltinKafka()
 	}
 	if f.Builtin {
@@ -73,7 +73,7 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 		return nil, err
 	}
 	p := &sim.Project{Config: worldOf(cfg, set), Promises: promises}
-	p.Config.Layout = f.layout()
+	p.Config.Layout = layout
 	if p.Config.Plugins, err = plugins(files); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,10 @@ func (f *projectFlags) load(a *app) (*sim.Project, error) {
 	return p, p.Validate()
 }
 
-func (f *projectFlags) layout() tier.Layout { return tier.Layout(f.Layout) }
+// layoutOf is the first layout that is one; plain where none is.
+func layoutOf(texts ...string) tier.Layout {
+	return tier.Layout(cmp.Or(cmp.Or(texts...), string(tier.LayoutPlain)))
+}
 
 // plugins loads the plugins of the configuration; nil where there are none. The set is for as long
 // as the command runs.

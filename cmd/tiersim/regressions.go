@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
-	"github.com/tierd/tierd/runtime/vfs"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
 	"github.com/tierd/tierd/sim/report"
@@ -40,10 +41,14 @@ func scenarios(dir string, given bool) (files []string, list []*choose.Scenario,
 		return nil, nil, nil
 	}
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) && !given {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !given:
 		return nil, nil, nil
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, fmt.Errorf("--regressions %s: there is no such directory", dir)
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, nil, fmt.Errorf("%s is a file: want a directory of scenarios", dir)
+	case err != nil:
 		return nil, nil, err
 	}
 	for _, e := range entries {
@@ -51,13 +56,9 @@ func scenarios(dir string, given bool) (files []string, list []*choose.Scenario,
 			continue
 		}
 		name := filepath.Join(dir, e.Name())
-		text, err := vfs.ReadRegular(name, scenarioBytesMax)
+		s, err := readScenario(name)
 		if err != nil {
 			return nil, nil, err
-		}
-		s, err := choose.Decode(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		files, list = append(files, name), append(list, s)
 	}
@@ -70,18 +71,29 @@ func (c *checkCmd) past(a *app, p *sim.Project) (out *report.Run, err error) {
 	dir, given := c.regressions()
 	files, list, err := scenarios(dir, given)
 	if err != nil || len(files) == 0 {
+		if err == nil && given && !c.quiet() {
+			a.printf("warning: %s has no scenario (*.json): nothing was replayed\n", screen.Line(dir))
+		}
 		return nil, err
 	}
+	projects := map[tier.Layout]*sim.Project{layoutOf(c.Layout): p}
 	out = &report.Run{Subject: c.subject(), Digest: p.Digest}
 	for i, s := range list {
-		outcome, unfit := p.Again(s)
+		layout := layoutOf(s.Layout, c.Layout)
+		if projects[layout] == nil {
+			if projects[layout], err = c.load(a, layout); err != nil {
+				return nil, err
+			}
+		}
+		outcome, unfit := projects[layout].Again(s)
 		row := report.Regression{Scenario: files[i]}
 		if unfit != nil {
 			row.Unfit = unfit.Error()
 		}
 		if outcome.Violation != nil {
 			row.Property = string(outcome.Violation.Property)
-			fails := c.row(&sim.Failure{Scenario: s, Outcome: outcome}, len(report.StepsOf(s)), files[i])
+			fails := c.row(&sim.Failure{Scenario: s, Outcome: outcome}, len(report.StepsOf(s)), files[i],
+				layout)
 			if err := c.tell(a, &fails, nil, out); err != nil {
 				return nil, err
 			}
@@ -105,18 +117,10 @@ func (a *app) past(out *report.Run, dir string) {
 				screen.Line(r.Unfit))
 		}
 	}
-	n, failed := len(out.Regressions), len(out.Failures)
+	n, failed := tier.Count(len(out.Regressions), "regression"), len(out.Failures)
 	if failed == 0 {
-		a.printf("%s of %s: every promise is kept\n", regressionCount(n), screen.Line(dir))
+		a.printf("%s of %s: every promise is kept\n", n, screen.Line(dir))
 		return
 	}
-	a.printf("%d of %s of %s broke a promise: no seed was tried\n", failed, regressionCount(n),
-		screen.Line(dir))
-}
-
-func regressionCount(n int) string {
-	if n == 1 {
-		return "1 regression"
-	}
-	return fmt.Sprintf("%d regressions", n)
+	a.printf("%d of %s of %s broke a promise: no seed was tried\n", failed, n, screen.Line(dir))
 }

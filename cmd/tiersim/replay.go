@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
@@ -22,25 +23,47 @@ type scenarioFlags struct {
 // scenarioBytesMax bounds a scenario: some hundred bytes for each of its choices.
 const scenarioBytesMax = 64 << 20
 
-// run replays the scenario.
-func (f *scenarioFlags) run(a *app) (*sim.Project, *sim.Failure, error) {
-	text, err := vfs.ReadRegular(f.File, scenarioBytesMax)
+// readScenario reads a scenario from its file.
+func readScenario(name string) (*choose.Scenario, error) {
+	text, err := vfs.ReadRegular(name, scenarioBytesMax)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s, err := choose.Decode(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.File, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	p, err := f.load(a)
+	switch layoutOf(s.Layout) {
+	case tier.LayoutPlain, tier.LayoutKafka:
+		return s, nil
+	}
+	return nil, fmt.Errorf("%s: layout is %q: want %q or %q", name, s.Layout, tier.LayoutPlain,
+		tier.LayoutKafka)
+}
+
+// replayed is a history that was made of a scenario again.
+type replayed struct {
+	*sim.Failure // Violation is nil where every promise is kept
+	project      *sim.Project
+	layout       tier.Layout
+}
+
+// run replays the scenario.
+func (f *scenarioFlags) run(a *app) (*replayed, error) {
+	s, err := readScenario(f.File)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	layout := layoutOf(f.Layout, s.Layout)
+	p, err := f.load(a, layout)
+	if err != nil {
+		return nil, err
 	}
 	out, err := p.Replay(s)
 	if err != nil {
-		return nil, nil, mismatch(f.File, s, p.Digest, err)
+		return nil, mismatch(f.File, s, layout, p.Digest, err)
 	}
-	return p, &sim.Failure{Scenario: s, Outcome: out}, nil
+	return &replayed{&sim.Failure{Scenario: s, Outcome: out}, p, layout}, nil
 }
 
 // replayCmd runs a scenario again.
@@ -54,26 +77,26 @@ func (c *replayCmd) Run(a *app) error {
 	if err := room(c.HTML); err != nil {
 		return err
 	}
-	p, f, err := c.run(a)
+	f, err := c.run(a)
 	if err != nil {
 		return err
 	}
-	steps := report.StepsOf(f.Scenario)
+	p, steps := f.project, report.StepsOf(f.Scenario)
 	if f.Outcome.Violation == nil {
-		a.printf("%s: every promise is kept, in %s and %d operations\n", c.File,
-			stepCount(len(steps)), f.Outcome.Operations)
+		a.printf("%s: every promise is kept, in %s and %s\n", screen.Line(c.File),
+			tier.Count(len(steps), "step"), tier.Count(f.Outcome.Operations, "operation"))
 		if s := f.Scenario; s.Property != "" && s.Digest != p.Digest {
 			a.printf("it was written when %s broke, under another configuration, policies or data\n",
 				s.Property)
 		}
 		if c.HTML != "" {
 			row := report.Failure{Steps: steps, Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots,
-				Scenario: c.File, Replay: c.replayLine(c.File)}
+				Scenario: c.File, Replay: c.replayLine(f.Scenario, c.File, f.layout)}
 			return os.WriteFile(c.HTML, report.HTML(&row, c.subject(), p.Digest), 0o644)
 		}
 		return nil
 	}
-	row := c.row(f, len(steps), c.File)
+	row := c.row(f.Failure, len(steps), c.File, f.layout)
 	a.failure(&row)
 	if c.HTML != "" {
 		html := report.HTML(&row, c.subject(), p.Digest)
@@ -92,7 +115,7 @@ type explainCmd struct {
 
 // Run tells it.
 func (c *explainCmd) Run(a *app) error {
-	_, f, err := c.run(a)
+	f, err := c.run(a)
 	if err != nil {
 		return err
 	}
@@ -122,7 +145,7 @@ type shrinkCmd struct {
 
 // Run shrinks.
 func (c *shrinkCmd) Run(a *app) error {
-	p, f, err := c.run(a)
+	f, err := c.run(a)
 	if err != nil {
 		return err
 	}
@@ -130,7 +153,7 @@ func (c *shrinkCmd) Run(a *app) error {
 		return fmt.Errorf("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
 	}
 	s := status{a: a}
-	small := p.Shrink(f, c.Shrinks, s.count("shrinking: %d histories", within(c.Time)))
+	small := f.project.Shrink(f.Failure, c.Shrinks, s.count("shrinking: %s", within(c.Time)))
 	s.clear()
 	name := c.File
 	if c.Out != "" {
@@ -139,14 +162,7 @@ func (c *shrinkCmd) Run(a *app) error {
 	if err := os.WriteFile(filepath.Clean(name), small.Scenario.Encode(), 0o644); err != nil {
 		return err
 	}
-	a.printf("%s: from %s to %d\n", name, stepCount(len(report.StepsOf(f.Scenario))),
-		len(report.StepsOf(small.Scenario)))
+	before, after := len(report.StepsOf(f.Scenario)), len(report.StepsOf(small.Scenario))
+	a.printf("%s: from %s to %d\n", screen.Line(name), tier.Count(before, "step"), after)
 	return nil
-}
-
-func stepCount(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // progressEvery is how often progress is shown.
@@ -46,7 +47,7 @@ func (s *status) count(format string, more func() bool) func() bool {
 	asked := 0
 	return func() bool {
 		asked++
-		s.show(format, asked)
+		s.show(format, tier.Count(asked, "history"))
 		return more()
 	}
 }

@@ -10,6 +10,8 @@ func TestCount(t *testing.T) {
 		"2 more segments": Count(uint64(2), "more segment"),
 		"1 copy":          Count(1, "copy"),
 		"3 copies":        Count(3, "copy"),
+		"1 crash":         Count(1, "crash"),
+		"0 crashes":       Count(0, "crash"),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -15,6 +15,7 @@
 //	 "property": "S1 NoUncopiedDelete",   what it breaks; absent where nothing
 //	 "segment": "orders/0@10",            of which segment; absent where of none
 //	 "digest": "9f...",                   of configuration, policies and data
+//	 "layout": "kafka",                   of the simulated sources; absent in older files
 //	 "exhaust": [2, 4, 1],                bounds of the search that found it; absent for chance
 //	 "choices": [
 //	  {"label": "step", "of": 31, "pick": 4, "name": "owner: rolls"},

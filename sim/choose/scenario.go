@@ -24,6 +24,7 @@ type Scenario struct {
 	Property string   `json:"property,omitempty"`
 	Segment  string   `json:"segment,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
+	Layout   string   `json:"layout,omitempty"`  // of the sources; "" in files of older versions
 	Exhaust  []int    `json:"exhaust,omitempty"` // bounds of the search that found it
 	Choices  []Choice `json:"choices"`
 }
@@ -36,8 +37,9 @@ type scenarioFile struct {
 
 // Encode writes the scenario, one choice a line.
 func (s *Scenario) Encode() []byte {
-	head, err := json.Marshal(scenarioFile{scenarioFormat, scenarioVersion, Scenario{Seed: s.Seed,
-		Property: s.Property, Segment: s.Segment, Digest: s.Digest, Exhaust: s.Exhaust}})
+	bare := *s
+	bare.Choices = nil
+	head, err := json.Marshal(scenarioFile{scenarioFormat, scenarioVersion, bare})
 	if err != nil {
 		panic(fmt.Sprintf("choose: encode a scenario: %v", err)) // texts and numbers alone
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // junit is the form that continuous integration reads.
@@ -66,17 +68,17 @@ func (r *Run) JUnit() ([]byte, error) {
 			suite.passed("regression", x.Scenario)
 		}
 	}
-	whole := fmt.Sprintf("%d histories keep every promise", r.Histories)
+	const whole = "every history keeps every promise"
 	switch {
 	case len(r.Failures) > 0:
 	case r.Interrupted:
-		suite.failed("property", whole, r.interruption(), "")
+		suite.failed("property", whole, "interrupted: "+r.NotTried(), "")
 	default:
 		suite.passed("property", whole)
 	}
 	r.junitOfMet(suite)
 	if r.Hung > 0 {
-		suite.failed("plugin", "every question is answered", r.hang(), "")
+		suite.failed("plugin", "every question is answered", r.Hang(), "")
 	}
 	for _, seed := range r.Unequal {
 		suite.failed("determinism", fmt.Sprintf("seed %d", seed), "two runs differ", "")
@@ -108,7 +110,7 @@ func (r *Run) junitOfMet(suite *junit) {
 	}
 	for _, rule := range r.Rules {
 		tried("rule", rule.Answer+" "+rule.Where, rule.True > 0 && rule.False > 0,
-			fmt.Sprintf("true %d times, false %d times", rule.True, rule.False))
+			"true "+tier.Count(rule.True, "time")+", false "+tier.Count(rule.False, "time"))
 	}
 	for _, p := range r.Heeded {
 		missing := p.Vacuous()

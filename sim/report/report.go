@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
 	"github.com/tierd/tierd/sim/choose"
 )
@@ -168,7 +169,8 @@ func (f *Failure) Screen(color bool) string {
 		fmt.Fprintf(&b, "  %2d  %s\n", i+1, s)
 	}
 	if f.Before > len(f.Steps) {
-		fmt.Fprintf(&b, "\n  seed     %d, shrunk from %d steps to %d", f.Seed, f.Before, len(f.Steps))
+		fmt.Fprintf(&b, "\n  seed     %d, shrunk from %s to %d", f.Seed, tier.Count(f.Before, "step"),
+			len(f.Steps))
 	}
 	b.WriteByte('\n')
 	if f.Rates != "" {
@@ -208,14 +210,23 @@ func (r *Run) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// hang says which plugin did not come back.
-func (r *Run) hang() string {
-	return fmt.Sprintf("%d of %d questions were not answered: %s", r.Hung, r.Plugins, r.HungText)
+// Hang says which plugin did not come back.
+func (r *Run) Hang() string {
+	were := "were"
+	if r.Hung == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%d of %s %s not answered: %s", r.Hung, tier.Count(r.Plugins, "question"), were,
+		r.HungText)
 }
 
-// interruption says how far an interrupted run did not come.
-func (r *Run) interruption() string {
-	return fmt.Sprintf("interrupted: %d seeds were not tried", r.Untried)
+// NotTried says how many seeds the run did not come to.
+func (r *Run) NotTried() string {
+	were := "were"
+	if r.Untried == 1 {
+		were = "was"
+	}
+	return tier.Count(r.Untried, "seed") + " " + were + " not tried"
 }
 
 // Annotations are GitHub's workflow commands, one a line: each failure at the rule that decided, or
@@ -229,7 +240,7 @@ func (r *Run) Annotations() string {
 			escape(f.Text, false), escape(f.Replay, false))
 	}
 	if r.Hung > 0 {
-		fmt.Fprintf(&b, "::error title=PLUGIN HANG::%s\n", escape(r.hang(), false))
+		fmt.Fprintf(&b, "::error title=PLUGIN HANG::%s\n", escape(r.Hang(), false))
 	}
 	level := "error"
 	if r.VacuousAllowed {
@@ -240,7 +251,7 @@ func (r *Run) Annotations() string {
 			fmt.Fprintf(&b, "::%s title=VACUOUS::%s\n", level, escape(v, false))
 		}
 		if r.Interrupted {
-			fmt.Fprintf(&b, "::error title=not passed::%s\n", r.interruption())
+			fmt.Fprintf(&b, "::error title=not passed::%s\n", "interrupted: "+r.NotTried())
 		}
 	}
 	for _, seed := range r.Unequal {
@@ -269,8 +280,8 @@ func escape(s string, property bool) string {
 // Matrix shows situations, faults, rules and plugins with their counts, for coverage.
 func (r *Run) Matrix() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d histories, seeds %d..%d\n\nsituation%smet\n", r.Histories, r.From, r.To,
-		strings.Repeat(" ", 63))
+	fmt.Fprintf(&b, "%s, seeds %d..%d\n\nsituation%smet\n", tier.Count(r.Histories, "history"),
+		r.From, r.To, strings.Repeat(" ", 63))
 	for _, s := range r.Situations {
 		if s.NotApplicable != "" {
 			fmt.Fprintf(&b, "  %-64s        -  %s\n", s.Name, s.NotApplicable)
