@@ -329,9 +329,7 @@ func (l *Ledger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, erro
 // what it is given is its own. It is for the start, before the first Append.
 func (l *Ledger) Restore(fn func(tier.LogState, []tier.Remote, []tier.Attempt) error) error {
 	l.mu.RLock()
-	headers := slices.SortedFunc(maps.Values(l.index.logs), func(a, b *header) int {
-		return cmp.Compare(a.number, b.number)
-	})
+	headers := l.inOrder()
 	broken := l.broken
 	l.mu.RUnlock()
 	if broken != nil {
@@ -354,6 +352,13 @@ func (l *Ledger) Restore(fn func(tier.LogState, []tier.Remote, []tier.Attempt) e
 		return l.fail(err)
 	}
 	return err
+}
+
+// inOrder are the headers of all logs, in the order in which they were opened.
+func (l *Ledger) inOrder() []*header {
+	return slices.SortedFunc(maps.Values(l.index.logs), func(a, b *header) int {
+		return cmp.Compare(a.number, b.number)
+	})
 }
 
 // readLog reads the copies and the attempts of a log.

@@ -310,8 +310,12 @@ func (h *play) steps() {
 			fault[i] = len(h.out.Faults)
 		}
 	}
+	weights, then := h.rate.weights(acts, names)
 	for h.out.Steps < h.opts.Bounds.steps() {
-		i := choose.Pick(h.c, choose.Step, names, h.rate.weights(acts, h.out.Steps))
+		if h.out.Steps == h.rate.length {
+			weights = then
+		}
+		i := choose.Pick(h.c, choose.Step, names, weights)
 		if i == 0 {
 			break
 		}

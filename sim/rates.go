@@ -51,18 +51,16 @@ func (p *Project) drawRates(c choose.Chooser) rates {
 	return r
 }
 
-// weights are those of the end and of each action. The end comes when the length is reached.
-func (r *rates) weights(acts []act, steps int) []int {
-	out := make([]int, len(acts)+1)
-	if steps >= r.length {
-		out[0] = 1
-		return out
-	}
+// weights are those of the end and of each action, in the order of their names. The end comes when
+// the length is reached.
+func (r *rates) weights(acts []act, names []string) (before, then []int) {
+	before, then = make([]int, len(names)), make([]int, len(names))
+	then[0] = 1
 	for i, a := range acts {
-		out[i+1] = r.kinds[a.kind] * a.weight
-		if times := r.focus[a.kind+": "+a.name]; times > 0 {
-			out[i+1] = max(r.kinds[a.kind], 1) * a.weight * times
+		before[i+1] = r.kinds[a.kind] * a.weight
+		if times := r.focus[names[i+1]]; times > 0 {
+			before[i+1] = max(r.kinds[a.kind], 1) * a.weight * times
 		}
 	}
-	return out
+	return before, then
 }

@@ -41,19 +41,24 @@ func (w *World) persistent() string {
 		return err.Error()
 	}
 	var b strings.Builder
+	bytes := func(name string, data []byte) {
+		fmt.Fprintf(&b, "%s, %d bytes: ", name, len(data))
+		b.Write(data)
+		b.WriteByte('\n')
+	}
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
 		fmt.Fprintf(&b, "%s\n%s\n%s\n%s\n", plainly(l.state), plainly(l.attempts),
 			plainly(l.tombstones), summary(l.facts))
 		for _, f := range w.files(l.state.Log) {
-			fmt.Fprintf(&b, "%s %+v %q\n", f.at, f.stat, f.data)
+			bytes(fmt.Sprintf("%s %+v", f.at, f.stat), f.data)
 		}
 	}
 	for _, t := range ledger.tables {
 		fmt.Fprintf(&b, "%s\n", plainly(t))
 	}
-	w.Disk.Look(auditDir, func(i vfs.Info, data []byte) { fmt.Fprintf(&b, "%s %q\n", i.Name, data) })
-	w.Objects.Look(func(key string, data []byte) { fmt.Fprintf(&b, "%s %q\n", key, data) })
+	w.Disk.Look(auditDir, func(i vfs.Info, data []byte) { bytes(i.Name, data) })
+	w.Objects.Look(bytes)
 	return b.String()
 }
 

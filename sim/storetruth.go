@@ -28,9 +28,9 @@ type storeTruth struct {
 	w       *World
 	keys    objstore.Keys
 	store   *objstore.Store
-	objects []*object // files of segments, ascending by key
-	others  []*object // everything else, likewise
-	facts   map[tier.LogID]*manifestTruth
+	objects []*object                     // files of segments, ascending by key
+	others  []*object                     // everything else, likewise
+	facts   map[tier.LogID]*manifestTruth // as far as somebody asked
 }
 
 // storeNow is the store past all faults. It is read anew after each change, and is not to be
@@ -72,6 +72,9 @@ func (w *World) readStore(ledger string) *storeTruth {
 			t.others = append(t.others, o)
 		}
 	})
+	if last := w.storeRead.truth; last != nil && slices.Equal(t.others, last.others) {
+		t.facts = last.facts
+	}
 	return t
 }
 

@@ -225,7 +225,10 @@ func (w *World) ledgerNow() (*ledgerTruth, error) {
 	r := &w.ledgerRead
 	if commits := w.Medium.Commits(); r.medium != w.Medium || r.commits != commits {
 		r.medium, r.commits = w.Medium, commits
-		r.truth, r.err = w.readLedger()
+		r.truth, r.err = nil, r.reading.Read(w.Medium)
+		if r.err == nil {
+			r.truth = truthOf(&r.reading)
+		}
 	}
 	return r.truth, r.err
 }
@@ -234,32 +237,17 @@ func (w *World) ledgerNow() (*ledgerTruth, error) {
 type ledgerRead struct {
 	medium  *offsets.Memory
 	commits uint64
+	reading offsets.Reading
 	truth   *ledgerTruth
 	err     error
 }
 
-func (w *World) readLedger() (*ledgerTruth, error) {
-	l, err := offsets.Open(w.Medium.Clone())
-	if err != nil {
-		return nil, err
+func truthOf(r *offsets.Reading) *ledgerTruth {
+	t := &ledgerTruth{id: r.ID, logs: make([]ledgerLog, len(r.Logs)), tables: r.Tables}
+	for i, l := range r.Logs {
+		t.logs[i] = ledgerLog{l.State, l.Facts, l.Attempts, l.Tombstones}
 	}
-	t := &ledgerTruth{id: l.ID()}
-	err = l.Restore(func(s tier.LogState, _ []tier.Remote, attempts []tier.Attempt) error {
-		t.logs = append(t.logs, ledgerLog{state: s, attempts: attempts})
-		return nil
-	})
-	for i := range t.logs {
-		id := t.logs[i].state.Log
-		var errFacts, errTombs error
-		t.logs[i].facts, errFacts = l.Facts(id, 0, t.logs[i].state.Next)
-		t.logs[i].tombstones, errTombs = l.Tombstones(id)
-		err = errors.Join(err, errFacts, errTombs)
-	}
-	errTables := l.RestoreTables(func(s tier.TableState) error {
-		t.tables = append(t.tables, s)
-		return nil
-	})
-	return t, errors.Join(err, errTables, l.Close())
+	return t
 }
 
 // intent is a deletion that the audit log announced, with its outcome, if it has one.
