@@ -52,9 +52,7 @@ func (s *Source) Drop(ctx context.Context, p gate.Permit, target gate.Target) (e
 		}
 		return nil
 	}
-	lock := s.locks.of(dir)
-	lock.Lock()
-	defer lock.Unlock()
+	defer s.locks.drop(dir)()
 	if err := s.drop(root, dir, target); err != nil {
 		return name(err)
 	}
@@ -122,8 +120,6 @@ func (s *Source) Settle(ctx context.Context, id tier.LogID) (err error) {
 
 // sweep puts right what an interrupted drop left in the directory.
 func (s *Source) sweep(root vfs.Dir, dir string) error {
-	lock := s.locks.of(dir)
-	lock.Lock()
-	defer lock.Unlock()
+	defer s.locks.drop(dir)()
 	return trash{root: root, dir: dir, layout: s.layout}.putRight()
 }

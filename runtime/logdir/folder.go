@@ -87,6 +87,8 @@ type visitor struct {
 	now      tier.Time
 	folders  map[string]*folder
 	problems []tier.Problem
+	dirs     map[vfs.DirID]bool // visited in the layout plain
+	links    []string           // found there, to directories
 }
 
 // visit goes through the source; infos lists its root.
@@ -102,7 +104,11 @@ func (v *visitor) visit(ctx context.Context, infos []vfs.Info) error {
 		v.unread(".", tier.LogID{}, err)
 		return nil
 	}
-	return v.visitTree(ctx, ".", info.Stat, 0)
+	if err := v.visitTree(ctx, ".", info, 0); err != nil {
+		return err
+	}
+	v.judgeLinks()
+	return nil
 }
 
 func (v *visitor) problem(dir string, code tier.Code, err error) {
@@ -129,19 +135,32 @@ func (v *visitor) visitPartitions(ctx context.Context, infos []vfs.Info) error {
 }
 
 // errLinkedDir is what is wrong with a link where logs may lie.
-var errLinkedDir = errors.New("a link to a directory: links are not followed, and nothing is " +
-	"copied through it; make the directory a source of its own, or move the link away")
+var errLinkedDir = errors.New("a link to a directory that is no part of the source: links are " +
+	"not followed, and nothing is copied through it; make the directory a source of its own, or " +
+	"move the link away")
+
+// judgeLinks reports the links to directories that were not visited. What others lead to is read
+// where it lies. Where they lead is looked at now, since that can change behind a listing.
+func (v *visitor) judgeLinks() {
+	for _, name := range v.links {
+		info, err := v.root.Stat(name)
+		if err == nil && info.ToDir() && !v.dirs[info.Dir] {
+			v.problem(name, tier.CodeNotRegular, errLinkedDir)
+		}
+	}
+}
 
 // visitTree visits dir and the directories below it.
-func (v *visitor) visitTree(ctx context.Context, dir string, stat tier.Stat, depth int) error {
+func (v *visitor) visitTree(ctx context.Context, dir string, info vfs.Info, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	id := plainID(v.source.cfg.Name, dir)
-	f := v.folder(dir, id, stat)
+	f := v.folder(dir, id, info.Stat)
 	if f == nil {
 		return nil
 	}
+	v.dirs[info.Dir] = true
 	if err := id.Validate(); err != nil && v.source.isLog(f) {
 		v.problem(dir, tier.CodeBadName, err)
 		delete(v.folders, dir)
@@ -151,7 +170,7 @@ func (v *visitor) visitTree(ctx context.Context, dir string, stat tier.Stat, dep
 		return nil
 	}
 	for _, name := range f.links {
-		v.problem(path.Join(dir, name), tier.CodeNotRegular, errLinkedDir)
+		v.links = append(v.links, path.Join(dir, name))
 	}
 	for _, name := range f.subdirs {
 		sub := path.Join(dir, name)
@@ -162,7 +181,7 @@ func (v *visitor) visitTree(ctx context.Context, dir string, stat tier.Stat, dep
 		case err != nil:
 			v.unread(sub, tier.LogID{}, err)
 		default:
-			if err := v.visitTree(ctx, sub, info.Stat, depth+1); err != nil {
+			if err := v.visitTree(ctx, sub, info, depth+1); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,42 @@ import (
 
 	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/vfs"
 )
+
+// TestNothingIsKeptOfWhatIsGone: logs come and go, and no lock, doubt or listing of theirs stays.
+func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(func() tier.Time { return 1 })
+	s, err := Open(Config{Name: "wal", Layout: tier.LayoutPlain, LocalDelete: tier.LocalDeleteNever,
+		Root: func() (vfs.Dir, error) { return mem.Sub(".") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		dir := fmt.Sprintf("log%d", i)
+		err := mem.Mkdir(dir)
+		if err == nil {
+			_, err = mem.Create(dir + "/1.log")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := s.Scan(t.Context(), 2); err != nil || len(res.Logs) != 1 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		s.distrust(dir)
+		if i == 2 {
+			break
+		}
+		if err := errors.Join(mem.Remove(dir+"/1.log"), mem.RemoveDir(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.doubt) != 1 || len(s.locks.locks) > 0 || len(s.folders) != 2 {
+		t.Errorf("%d doubts, %d locks, %d listings", len(s.doubt), len(s.locks.locks), len(s.folders))
+	}
+}
 
 func TestParseOffsets(t *testing.T) {
 	t.Parallel()

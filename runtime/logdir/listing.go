@@ -237,10 +237,9 @@ func (s *Source) names(root vfs.Dir, id tier.LogID) (dir string, names []string,
 	if dir, err = s.place(root, id); err != nil {
 		return "", nil, err
 	}
-	lock := s.locks.of(dir)
-	lock.RLock()
+	done := s.locks.list(dir)
 	names, err = root.Names(dir)
-	lock.RUnlock()
+	done()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		return "", nil, s.nowhere(root, id)
@@ -281,9 +280,7 @@ func (e *doubleError) Error() string {
 
 // list lists the log's directory, while no drop is under way in it.
 func (s *Source) list(root vfs.Dir, dir string) ([]vfs.Info, error) {
-	lock := s.locks.of(dir)
-	lock.RLock()
-	defer lock.RUnlock()
+	defer s.locks.list(dir)()
 	return root.List(dir)
 }
 
@@ -309,11 +306,11 @@ func subdirs(infos []vfs.Info) []string {
 	return names
 }
 
-// linked names the links to directories in a listing, into which no scan goes.
+// linked names the links to directories in a listing, which no scan follows.
 func linked(infos []vfs.Info) []string {
 	var names []string
 	for _, i := range infos {
-		if i.ToDir && i.Name[0] != '.' {
+		if i.ToDir() && i.Name[0] != '.' {
 			names = append(names, i.Name)
 		}
 	}

@@ -82,7 +82,7 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 		return Result{Trouble: trouble, Empty: err == nil}, nil
 	}
 	v := &visitor{source: s, root: root, now: now, folders: map[string]*folder{},
-		branches: map[string]*branch{}}
+		branches: map[string]*branch{}, dirs: map[vfs.DirID]bool{}}
 	if err := v.visit(ctx, infos); err != nil {
 		return Result{}, err
 	}
@@ -107,6 +107,7 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 		s.report(&res, byID[id], at)
 	}
 	s.folders, s.branches = v.folders, v.branches
+	s.forgetDoubts(v.folders)
 	return res, nil
 }
 

@@ -245,8 +245,9 @@ func TestPlainOddNames(t *testing.T) {
 	if err := w.symlink("1.log", "good/3.log"); err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"link": "good", ".link": "good",
-		"good/link": "../good", "current": "good/1.log", "dangling": "absent"} {
+	w.mkdirs(".hidden")
+	for name, target := range map[string]string{"link": ".hidden", ".link": ".hidden",
+		"good/link": "../.hidden", "current": "good/1.log", "dangling": "absent"} {
 		if err := w.symlink(target, name); err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +256,7 @@ func TestPlainOddNames(t *testing.T) {
 	w.put(deep+"1.log", nil)
 	s := w.open(tier.LayoutPlain, pattern(`(?P<base>\d+)(\.log|\n)`))
 	res := scan(t, s, now)
-	wrong := " " + codes(res.Problems)
+	wrong := " " + codes(res.Problems) + " "
 	if ids(res.Logs) != "wal/good" || len(res.Problems) != 4 ||
 		!strings.Contains(wrong, " link:not-regular ") ||
 		!strings.Contains(wrong, " good/link:not-regular ") {
@@ -270,6 +271,43 @@ func TestPlainOddNames(t *testing.T) {
 	if got := codes(look(t, s, "wal/good").Problems); got != want+" good/4\n:bad-name" {
 		t.Errorf("problems %s", got)
 	}
+}
+
+// TestPlainLinksWithin: a link to a directory of the same source hides nothing, since that is read
+// where it lies. It is told of as soon as it leads elsewhere, also where nothing else has changed.
+func TestPlainLinksWithin(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		w.put("logs/2023/1.log", nil)
+		w.put("logs/2024/1.log", nil)
+		w.mkdirs(".hidden")
+		w.mkdirs("empty")
+		for link, target := range map[string]string{"current": "logs/2024", "logs/last": "2023",
+			"logs/2024/up": "..", "logs/none": "../empty"} {
+			if err := w.symlink(target, link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := w.open(tier.LayoutPlain)
+		problems := func(want string) {
+			t.Helper()
+			res := scan(t, s, now)
+			if got := codes(res.Problems); got != want || ids(res.Logs) != "logs/2023 logs/2024" {
+				t.Errorf("logs %s, problems %s, want %s", ids(res.Logs), got, want)
+			}
+		}
+		problems("")
+		problems("")
+		err := errors.Join(w.dir.Remove("logs/none"), w.symlink("../.hidden", "logs/none"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems("logs/none:not-regular")
+		if err := w.dir.RemoveDir(".hidden"); err != nil {
+			t.Fatal(err)
+		}
+		problems("")
+	})
 }
 
 // TestPlainNamesThatAreNoText puts names into the real file system that are not UTF-8.

@@ -96,6 +96,18 @@ func (s *Source) distrust(dir string) {
 	s.doubt[dir] = true
 }
 
+// forgetDoubts forgets doubts about directories that are not among those that are there: of one
+// that comes back nothing is remembered.
+func (s *Source) forgetDoubts(there map[string]*folder) {
+	s.doubtMu.Lock()
+	defer s.doubtMu.Unlock()
+	for dir := range s.doubt {
+		if there[dir] == nil {
+			delete(s.doubt, dir)
+		}
+	}
+}
+
 // doubted reports whether the directory is to be listed anew, and forgets it.
 func (s *Source) doubted(dir string) bool {
 	s.doubtMu.Lock()
@@ -247,22 +259,58 @@ func gone(err error) error {
 	return err
 }
 
-// dirLocks is a lock for each directory of logs: a drop excludes whoever lists it.
+// dirLocks is a lock for each directory of logs: a drop excludes whoever lists it. Those that
+// nobody holds or waits for are forgotten.
 type dirLocks struct {
 	mu    sync.Mutex
-	locks map[string]*sync.RWMutex
+	locks map[string]*dirLock
 }
 
-func (l *dirLocks) of(dir string) *sync.RWMutex {
+// dirLock is the lock of one directory.
+type dirLock struct {
+	sync.RWMutex
+	users int // who hold it or wait for it; guarded by dirLocks.mu
+}
+
+// drop excludes everybody else from the directory until done is called.
+func (l *dirLocks) drop(dir string) (done func()) {
+	lock := l.use(dir)
+	lock.Lock()
+	return func() {
+		lock.Unlock()
+		l.leave(dir, lock)
+	}
+}
+
+// list excludes drops in the directory until done is called.
+func (l *dirLocks) list(dir string) (done func()) {
+	lock := l.use(dir)
+	lock.RLock()
+	return func() {
+		lock.RUnlock()
+		l.leave(dir, lock)
+	}
+}
+
+func (l *dirLocks) use(dir string) *dirLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.locks == nil {
-		l.locks = map[string]*sync.RWMutex{}
+		l.locks = map[string]*dirLock{}
 	}
 	lock := l.locks[dir]
 	if lock == nil {
-		lock = &sync.RWMutex{}
+		lock = &dirLock{}
 		l.locks[dir] = lock
 	}
+	lock.users++
 	return lock
+}
+
+func (l *dirLocks) leave(dir string, lock *dirLock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lock.users--; lock.users == 0 {
+		delete(l.locks, dir)
+	}
 }

@@ -151,20 +151,26 @@ func (d *Mem) Stat(name string) (info Info, err error) {
 		n, err := d.lookup(name)
 		if err == nil {
 			info = n.info(path.Base(name))
-			info.ToDir = d.toDir(path.Dir(name), n)
+			info.Dir = d.dirOf(path.Dir(name), n)
 		}
 		return err
 	})
 	return info, err
 }
 
-// toDir reports whether n, in the directory dir, is a link that leads to a directory below d.
-func (d *Mem) toDir(dir string, n *node) bool {
-	if n.mode.Type() != fs.ModeSymlink {
-		return false
+// dirOf is which directory n is, or leads to below d where it is a link in the directory dir.
+func (d *Mem) dirOf(dir string, n *node) DirID {
+	if n.mode.Type() == fs.ModeSymlink {
+		to, err := d.lookup(path.Join(dir, n.target))
+		if err != nil {
+			return DirID{}
+		}
+		n = to
 	}
-	to, err := d.lookup(path.Join(dir, n.target))
-	return err == nil && to.mode.IsDir()
+	if !n.mode.IsDir() {
+		return DirID{}
+	}
+	return DirID{Device: 1, Inode: n.inode}
 }
 
 // List implements Dir.
@@ -177,7 +183,7 @@ func (d *Mem) List(name string) (infos []Info, err error) {
 		infos = make([]Info, 0, len(n.children))
 		for base, child := range n.children {
 			info := child.info(base)
-			info.ToDir = d.toDir(name, child)
+			info.Dir = d.dirOf(name, child)
 			infos = append(infos, info)
 		}
 		slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })

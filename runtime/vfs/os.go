@@ -345,10 +345,19 @@ func statat(dir int, base string) (Info, error) {
 	}
 	info := infoOf(base, &st)
 	if info.Mode.Type() == fs.ModeSymlink {
-		err := retry(func() error { return unix.Fstatat(dir, base, &st, 0) })
-		info.ToDir = err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+		if err := retry(func() error { return unix.Fstatat(dir, base, &st, 0) }); err == nil {
+			info.Dir = dirOf(&st)
+		}
 	}
 	return info, nil
+}
+
+// dirOf is which directory it is; zero if it is none.
+func dirOf(st *unix.Stat_t) DirID {
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return DirID{}
+	}
+	return DirID{Device: uint64(st.Dev), Inode: st.Ino}
 }
 
 func infoOf(base string, st *unix.Stat_t) Info {
@@ -356,6 +365,7 @@ func infoOf(base string, st *unix.Stat_t) Info {
 	return Info{
 		Name: base,
 		Mode: modeOf(uint32(st.Mode)),
+		Dir:  dirOf(st),
 		Stat: tier.Stat{
 			Inode:   st.Ino,
 			Size:    st.Size,

@@ -82,10 +82,17 @@ type File interface {
 type Info struct {
 	Name string      // base name
 	Mode fs.FileMode // type and permission bits
-	// ToDir is true of a link that leads to a directory. That is all that is told of it.
-	ToDir bool
+	// Dir is which directory this is, or the one that a link leads to, which is all that is told of
+	// it; zero where it is none.
+	Dir DirID
 	tier.Stat
 }
+
+// DirID tells a directory from all others that are there at the time.
+type DirID struct{ Device, Inode uint64 }
+
+// ToDir reports whether the entry is a link that leads to a directory.
+func (i Info) ToDir() bool { return i.Mode.Type() == fs.ModeSymlink && i.Dir != DirID{} }
 
 // Regular reports whether the entry is a regular file.
 func (i Info) Regular() bool { return i.Mode.IsRegular() }

@@ -457,11 +457,17 @@ func testLinks(t *testing.T, d vfs.Dir, symlink func(target, name string) error)
 	equal(t, info.Regular(), false)
 	infos, err := d.List(".")
 	ok(t, err)
+	dir, err := d.Stat("dir")
+	ok(t, err)
 	for _, i := range infos {
 		info, err := d.Stat(i.Name)
 		ok(t, err)
-		if want := i.Name == "way"; i.Name != "out" && (i.ToDir != want || info.ToDir != want) {
-			t.Errorf("%s leads to a directory: %v, and %v to List", i.Name, info.ToDir, i.ToDir)
+		if want := i.Name == "way"; i.Name != "out" && (i.ToDir() != want || info.ToDir() != want) {
+			t.Errorf("%s leads to a directory: %v, and %v to List", i.Name, info.ToDir(), i.ToDir())
+		}
+		if i.Dir != info.Dir || i.Name == "way" && i.Dir != dir.Dir {
+			t.Errorf("%s is the directory %v, and %v to List; dir is %v", i.Name, info.Dir, i.Dir,
+				dir.Dir)
 		}
 	}
 
