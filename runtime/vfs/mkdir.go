@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -19,7 +20,10 @@ import (
 func MkdirAll(at string, perm fs.FileMode) error {
 	missing := "."
 	for at = filepath.Clean(at); ; at = filepath.Dir(at) {
-		_, err := os.Stat(at)
+		info, err := os.Stat(at)
+		if err == nil && missing == "." && info.IsDir() {
+			return nil
+		}
 		if err == nil {
 			break
 		}
@@ -31,6 +35,10 @@ func MkdirAll(at string, perm fs.FileMode) error {
 	dir, err := OpenOS(at)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return &fs.PathError{Op: "mkdir", Path: filepath.Join(at, missing), Err: err}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: to make %s in it durably tierd has to read it; else make that beforehand",
+			err, missing)
 	}
 	if err != nil {
 		return err
