@@ -28,13 +28,14 @@ type Engine struct {
 	tables  map[string]*tableIndex
 	sources map[string]*sourceIndex
 
-	inflight map[EffectID]Effect
-	lastID   EffectID
-	copies   int // Copy and Resolve effects in flight
-	deletes  int // Delete and Expire effects in flight
-	removers int // Remove effects in flight
-	sweeping bool
-	sweepAt  tier.Time
+	inflight      map[EffectID]Effect
+	lastID        EffectID
+	copies        int // Copy and Resolve effects in flight
+	deletes       int // Delete and Expire effects in flight
+	removers      int // Remove effects in flight
+	sweeping      bool
+	sweepAt       tier.Time
+	sweepFailures int // in a row
 
 	wantRemover []*logIndex // in the order in which they came
 

@@ -68,7 +68,11 @@ func (l *logIndex) suspect(r tier.Remote) {
 // doubt takes over what a scan says of the log's lineage.
 func (l *logIndex) doubt(s *tier.Scan, same bool) {
 	news := !same || s.LocalEnd != l.localEnd || !slices.Equal(l.lineage, s.Lineage)
-	l.news = l.news || news
+	if news && l.grew(s) {
+		l.grown = true
+	} else if news {
+		l.news = true
+	}
 	if l.disputed != nil && news {
 		l.disputed.waits = false
 	}
@@ -77,6 +81,31 @@ func (l *logIndex) doubt(s *tier.Scan, same bool) {
 	}
 	l.lineage = s.Lineage
 	l.recheck = true
+}
+
+// grew reports whether the scan shows no more than that the log was written on, and perhaps begins
+// later. What was compared meanwhile is as it was: a log that always grows would never be compared
+// otherwise, where that takes longer than it is until the next scan.
+func (l *logIndex) grew(s *tier.Scan) bool {
+	if s.LocalEnd < l.localEnd || !slices.Equal(l.lineage, s.Lineage) || len(s.Segments) == 0 {
+		return false
+	}
+	old := l.local
+	for len(old) > 0 && old[0].Base < s.Segments[0].Base {
+		old = old[1:]
+	}
+	if len(old) == 0 || len(old) > len(s.Segments) {
+		return false
+	}
+	for i := range old {
+		was, is := &old[i], &s.Segments[i]
+		grows := i >= l.growing-(len(l.local)-len(old)) && is.Log.Inode == was.Log.Inode &&
+			is.Log.Size >= was.Log.Size
+		if is.Base != was.Base || is.Log != was.Log && !grows {
+			return false
+		}
+	}
+	return true
 }
 
 // raise raises a dispute where what the last scan brought gives reason to.
@@ -177,7 +206,7 @@ func (e *Engine) compare(l *logIndex) {
 	if n := len(l.state.Clips); n > 0 {
 		f.Clips = l.state.Clips[n-1].Position + 1
 	}
-	l.comparing, l.news = true, false
+	l.comparing, l.news, l.grown = true, false, false
 	e.emit(f)
 }
 
@@ -221,7 +250,7 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 		l.cleared, l.disputed = l.disputed.segment, nil
 	case Silent:
 		l.succeeded(what)
-		if l.disputed == nil || l.news {
+		if l.disputed == nil || l.news || l.grown {
 			return
 		}
 		l.disputed.waits = true

@@ -207,6 +207,47 @@ func TestASourceThatAgreesIsNotAskedAgain(t *testing.T) {
 	r2.none()
 }
 
+// TestALogThatGrowsIsComparedInTheEnd: that batches were added behind what is compared, and that
+// its oldest segment went, is no reason to begin anew, or a log that always grows would never be
+// done. What was written anew is, and so is another record of the epochs.
+func TestALogThatGrowsIsComparedInTheEnd(t *testing.T) {
+	t.Parallel()
+	odd := epochs(1, 0, 2, 10, 3, 18, 4, 30)
+	more := tail(30)
+	more.Next, more.Log.Size, more.Log.ModTime = 35, more.Log.Size+9, more.Log.ModTime+1
+	shorter := tail(30)
+	shorter.Log.Size--
+	newer := append(slices.Clone(odd), epochs(5, 32)...)
+	for name, c := range map[string]struct {
+		since tier.Scan
+		again bool
+	}{
+		"grown":            {led(odd, seg(0), seg(10), seg(20), more), false},
+		"rolled":           {led(odd, seg(0), seg(10), seg(20), seg(30), tail(40)), false},
+		"the oldest went":  {led(odd, seg(10), seg(20), more), false},
+		"all but one went": {led(odd, more), false},
+		"all others went":  {led(odd, tail(40)), true},
+		"written anew":     {led(odd, seg(0), rewritten(10, 20), seg(20), more), true},
+		"one is missing":   {led(odd, seg(0), seg(20), more), true},
+		"the end is anew":  {led(odd, seg(0), seg(10), seg(20), rewritten(30, 40)), true},
+		"cut off":          {led(odd, seg(0), seg(10), tail(20)), true},
+		"shorter":          {led(odd, seg(0), seg(10), seg(20), shorter), true},
+		"one epoch more":   {led(newer, seg(0), seg(10), seg(20), more), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := threeCopies(t)
+			r.look(led(odd, seg(0), seg(10), seg(20), tail(30)))
+			f := take[Compare](r)
+			r.look(c.since)
+			r.step(Finished{ID: f.ID, Result: Agreed{}})
+			if l := r.e.logs[orders]; l.inDoubt() != c.again {
+				t.Errorf("in doubt: %v, disputed %+v", l.inDoubt(), l.disputed)
+			}
+		})
+	}
+}
+
 // TestBatchesThatWereReadRaiseADispute: also where the source's record says nothing of them. A
 // segment whose batches were compared and agree is copied without asking again.
 func TestBatchesThatWereReadRaiseADispute(t *testing.T) {

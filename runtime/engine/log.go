@@ -84,6 +84,7 @@ type logIndex struct {
 	recheck   bool      // the lineage is a new one, and was not compared with the copies yet
 	comparing bool      // a Compare is under way
 	news      bool      // something came since it began that it may not have seen
+	grown     bool      // its end came further since
 	cleared   tier.Stat // of a segment whose batches were compared and agree
 	// unread is from where on closed segments may not have been compared with the copies; allRead
 	// where all were.

@@ -510,9 +510,17 @@ func (e *Engine) considerSweep() {
 
 func (e *Engine) sweepFinished(res Result) {
 	e.sweeping = false
-	if s, ok := res.(Swept); ok && (s.Stale == nil) != (e.stale == nil) {
-		e.stale = s.Stale
-		e.evaluateAll()
+	switch res := res.(type) {
+	case Swept:
+		e.sweepFailures = 0
+		if (res.Stale == nil) != (e.stale == nil) {
+			e.stale = res.Stale
+			e.evaluateAll()
+		}
+	case Failed:
+		e.sweepFailures++
+		again := e.now + e.settings.Backoff.delay(tier.LogID{}, e.sweepFailures)
+		e.sweepAt = min(e.sweepAt, again)
 	}
 }
 
