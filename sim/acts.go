@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -422,17 +421,15 @@ func (h *play) storeActs() []act {
 		{kindStore, "fails a listing", 1, arm(listFaults)},
 		{kindStore, "lags with its listings from now on", 1, func() { h.lag = true }},
 		{kindStore, "lands what is late", 3, func() {
-			if late := h.w.Bucket.Late(); len(late) > 0 {
-				i := choose.Number(h.c, "late upload", 0, len(late)-1)
-				h.situationsLate(late[i].Key)
-				must(h.w.Bucket.Land(context.Background(), i))
-				h.line(LaneStore, "lands late: %s", late[i].Key)
-			}
+			h.lands(func(l fault.Late) bool { return !l.Again })
 		}},
 		{kindStore, "answers 429 and 503 from now on", 1, func() { h.storm = true }},
 		{kindStore, "works again", 2, func() {
-			h.store, h.storm, h.lag = nil, false, false
+			h.storeWorks()
 		}},
+		{kindStore, "does something twice", 2, arm(twiceFaults)},
+		{kindStore, "does everything twice from now on", 1, func() { h.twice = true }},
+		{kindStore, "does again what it did", 3, h.landsAgain},
 	}
 }
 

@@ -92,7 +92,8 @@ func (h *play) rebuilds() {
 	if !h.o.old {
 		return
 	}
-	h.store, h.storm, h.lag, h.full, h.lies = nil, false, false, false, false
+	h.storeWorks()
+	h.full, h.lies = false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	must(h.w.Return()) // without its source a rebuild is refused
 	h.w.Kill()

@@ -132,6 +132,7 @@ type play struct {
 	store   []storeFault // faults of the store that wait for their call
 	storm   bool         // every call of the store fails
 	lag     bool         // listings of manifests show nothing
+	twice   bool         // what the store does it does once more, later
 	disk    int          // points until the next fault of disk or ledger; 0 for none
 	fate    Fate         // of it
 	hit     Point        // the last point that was hit
@@ -453,7 +454,7 @@ func (h *play) onStore(op fault.Op) fault.Effect {
 			return a.effect
 		}
 	}
-	return fault.Effect{}
+	return fault.Effect{Twice: h.twice}
 }
 
 // mayDisturb reports whether an exhaustive search may disturb what happens now.
@@ -599,7 +600,8 @@ func (h *play) crashed() {
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *play) heal() {
 	h.healing = true
-	h.store, h.storm, h.lag, h.full, h.lies = nil, false, false, false, false
+	h.storeWorks()
+	h.full, h.lies = false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
@@ -642,6 +644,7 @@ func (h *play) heal() {
 	h.minutes(before)
 	h.o.Current()
 	h.judge()
+	h.landsAllAgain()
 	h.alive(h.w.Elapse(h.p.longest()))
 	h.minutes(2*settleRounds - before)
 	h.o.Quiet()

@@ -169,7 +169,7 @@ func (o *Oracle) departsRemotely(l *ledgerLog, t tier.TableState, from tier.Offs
 	id := l.state.Log
 	live := liveRecords(o.w.files(id))
 	for _, s := range o.record(id).segments {
-		at, copied := o.copiedAt(l, s)
+		at, copied := o.copiedAt(l, s, 0)
 		if !copied || s.Next > l.state.LogStart || s.Next <= from {
 			continue
 		}

@@ -385,7 +385,7 @@ func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 			continue
 		}
 		if o.onRecord[x.Attempt] {
-			continue // its tombstone is gone, and it came after all; the next sweep finds it
+			continue // its record is gone, and it came after all; the next sweep finds it
 		}
 		if l != nil && x.Kind == objstore.KeyEntry && x.Position < l.state.Next {
 			continue // of a copy that was removed; the next sweep finds it
@@ -397,8 +397,9 @@ func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 // note remembers the attempts that are on record, and those whose copies count.
 func (o *Oracle) note(l *ledgerLog, t tier.TableState) {
 	for _, f := range l.facts {
-		if f.Add != nil && l.counts(f.Add, t) {
-			o.served[f.Add.Attempt] = true
+		if f.Add != nil {
+			o.onRecord[f.Add.Attempt] = true
+			o.served[f.Add.Attempt] = o.served[f.Add.Attempt] || l.counts(f.Add, t)
 		}
 	}
 	for _, a := range l.attempts {

@@ -45,12 +45,14 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 		o.violate(Gated, "the start of %s moved to %d while the store's clock was %s off", id,
 			l.state.LogStart, o.w.Skew)
 	}
+	// Copies of earlier epochs have left the log with these; of that a table knows before its logs.
+	fresh := max(l.state.Fresh, t.Fresh)
 	table, governed := o.w.Config.Tables(id.Table)
 	for _, s := range o.record(id).segments {
 		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before {
 			continue
 		}
-		at, copied := o.copiedAt(l, s)
+		at, copied := o.copiedAt(l, s, fresh)
 		// The configuration may be another one by now: that it moved is seen some operations later. What
 		// was a hole is passed over, also where a copy of it came too late to be asked about.
 		if copied && !o.said(tier.DeleteRemote, id, s.Base).leave && !l.hole(s.Range) {
@@ -75,11 +77,14 @@ func (l *ledgerLog) hole(r tier.Range) bool {
 	})
 }
 
-// copiedAt is when the records were first written of which the log has a copy; the newest, where it
-// has several. What was never in the log's copies does not leave it by their expiry.
-func (o *Oracle) copiedAt(l *ledgerLog, s *segmentRecord) (at tier.Time, copied bool) {
+// copiedAt is when the records were first written of which the log has a copy of that epoch or a
+// later one; the newest, where it has several. What was never in the log's copies does not leave it
+// by their expiry.
+func (o *Oracle) copiedAt(l *ledgerLog, s *segmentRecord, since tier.TierEpoch) (at tier.Time,
+	copied bool) {
 	for _, f := range l.facts {
-		if f.Add == nil || f.Add.Content.Range.Base != s.Base || !o.served[f.Add.Attempt] {
+		if f.Add == nil || f.Add.Content.Range.Base != s.Base || !o.served[f.Add.Attempt] ||
+			f.Add.Epoch < since {
 			continue
 		}
 		for _, file := range s.files {

@@ -295,6 +295,8 @@ func (s *scenario) arm(d *datadriven.TestData) error {
 		a.effect.Applied = true
 	case "late":
 		a.effect.Late = true
+	case "twice":
+		a.effect = fault.Effect{Twice: true}
 	case "short":
 		a.effect.Mangle = fault.Cut(3)
 		a.effect.Err = nil

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/policies/rego"
@@ -41,6 +40,7 @@ const (
 	PluginTrap
 	OldLedger
 	LostCommits
+	TwiceAfterRemoval
 	situationsMax
 )
 
@@ -65,6 +65,7 @@ var situationNames = [situationsMax]string{
 	PluginTrap:          "a plugin traps while something could be deleted",
 	OldLedger:           "an old ledger is put back",
 	LostCommits:         "commits of the ledger are lost that were said to be durable",
+	TwiceAfterRemoval:   "an upload takes effect once more after its object was removed",
 }
 
 // String is the situation in words.
@@ -87,7 +88,7 @@ func (p *Project) NotApplicable(s Situation) string {
 		if p.Config.Delete != tier.LocalDeleteUnlink {
 			return "no source deletes local segments"
 		}
-	case RemoteExpiry, AllExpiredRestart:
+	case RemoteExpiry, AllExpiredRestart, TwiceAfterRemoval:
 		if !p.Unsettled && !p.expires() {
 			return "no limit and no policy lets a remote segment go"
 		}
@@ -285,16 +286,6 @@ func (h *play) situationsAfter(f engine.Effect, r engine.Result) {
 		}
 	}
 	if c, ok := f.(engine.Copy); ok && c.Epoch < h.w.process.ledger.Table(c.Log.Table).Epoch {
-		h.met(LateOldEpoch)
-	}
-}
-
-// situationsLate looks at an upload that takes effect after all.
-func (h *play) situationsLate(key string) {
-	keys, err := objstore.NewKeys(h.w.process.ledger.ID())
-	must(err)
-	k, err := keys.Parse(key)
-	if err == nil && k.Epoch != 0 && k.Epoch < h.w.process.ledger.Table(k.Log.Table).Epoch {
 		h.met(LateOldEpoch)
 	}
 }

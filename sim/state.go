@@ -26,7 +26,7 @@ func (h *play) state() uint64 {
 		h.w.Disk.LookSynced(dir, file) // what a crash would leave
 	}
 	for _, late := range h.w.Bucket.Late() {
-		add("%s %q", late.Key, late.Data)
+		add("%s %s %q", late.Kind, late.Key, late.Data)
 	}
 	add("%d %v %d", h.w.Now, h.w.Paused, h.disk)
 	for _, id := range h.w.process.engine.Logs() {

@@ -41,6 +41,20 @@ var (
 		{kind: fault.OpDelete, name: "has no effect", effect: fault.Effect{Err: errInjected}},
 		{kind: fault.OpDelete, name: "times out, and took effect",
 			effect: fault.Effect{Err: errInjected, Applied: true}},
+		{kind: fault.OpDelete, name: "times out, and comes late",
+			effect: fault.Effect{Err: errInjected, Late: true}},
+	}
+	// A client or something on the way asks again, and the first request was only slow: it takes
+	// effect once more, at any later time.
+	twiceFaults = []storeFault{
+		{kind: fault.OpUpload, name: "takes effect, and once more later",
+			effect: fault.Effect{Twice: true}},
+		{kind: fault.OpUpload, name: "times out, took effect, and does once more later",
+			effect: fault.Effect{Err: errInjected, Applied: true, Twice: true}},
+		{kind: fault.OpDelete, name: "takes effect, and once more later",
+			effect: fault.Effect{Twice: true}},
+		{kind: fault.OpDelete, name: "times out, took effect, and does once more later",
+			effect: fault.Effect{Err: errInjected, Applied: true, Twice: true}},
 	}
 	listFaults = []storeFault{
 		{kind: fault.OpIter, name: "gives no answer", effect: fault.Effect{Err: errInjected}},

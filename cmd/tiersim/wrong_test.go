@@ -63,7 +63,7 @@ func layouts(exit int) int {
 // seedsOf is how many histories a set takes: those that break a promise end with the first.
 func seedsOf(exit int) string {
 	if exit == exitViolation {
-		return "25"
+		return "100"
 	}
 	return "4"
 }

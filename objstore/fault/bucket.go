@@ -3,9 +3,9 @@
 // depends on the calls and on the hook alone.
 //
 // A hook sees each call before it happens and says what becomes of it. The faults are those of real
-// stores: an error without and with effect, an upload cut short or rotten, one that takes effect
-// long after it was given up, reads that are short, long, wrong or broken off, and listings that
-// lag behind.
+// stores: an error without and with effect, an upload cut short or rotten, one or a deletion that
+// takes effect long after it was given up, or at once and then once more, reads that are short,
+// long, wrong or broken off, and listings that lag behind.
 package fault
 
 import (
@@ -51,8 +51,13 @@ type Effect struct {
 	Err error
 	// Applied: although the caller is told Err, the upload or the deletion took effect.
 	Applied bool
-	// Late: the upload takes effect only when Land is called. Without Err it looks like a success.
+	// Late: the upload or the deletion takes effect only when Land is called. Without Err it looks
+	// like a success.
 	Late bool
+	// Twice: an upload or a deletion that takes effect now does so once more when Land is called, as
+	// where a client or a proxy asks again and the first request was only slow. It means nothing
+	// where Late is set, or Err without Applied.
+	Twice bool
 	// Mangle changes bytes: of an upload those that are stored, also if Err is set; of a read those
 	// that are returned, and then Err, if it is set, in place of the end.
 	Mangle func([]byte) []byte
@@ -72,10 +77,12 @@ type Bucket struct {
 	late  []Late
 }
 
-// Late is an upload that is still under way after its caller gave it up.
+// Late is an upload or a deletion that is still under way after its caller had an answer.
 type Late struct {
-	Key  string
-	Data []byte
+	Kind  OpKind // OpUpload or OpDelete
+	Key   string
+	Data  []byte // of an upload
+	Again bool   // it took effect once already
 }
 
 var _ thanos.Bucket = (*Bucket)(nil)
@@ -97,24 +104,36 @@ func (b *Bucket) Calls() int {
 	return b.calls
 }
 
-// Late returns the uploads that have not landed yet, oldest first.
+// Late returns the uploads and deletions that have not landed yet, oldest first.
 func (b *Bucket) Late() []Late {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.late)
 }
 
-// Land lets the i-th late upload take effect.
+// Land lets the i-th late call take effect. A deletion of what is not there is none.
 func (b *Bucket) Land(ctx context.Context, i int) error {
 	b.mu.Lock()
 	if i < 0 || i >= len(b.late) {
 		defer b.mu.Unlock()
-		return fmt.Errorf("late upload %d of %d: no such", i, len(b.late))
+		return fmt.Errorf("late call %d of %d: no such", i, len(b.late))
 	}
 	l := b.late[i]
 	b.late = slices.Delete(b.late, i, i+1)
 	b.mu.Unlock()
-	return b.Bucket.Upload(ctx, l.Key, bytes.NewReader(l.Data))
+	if l.Kind == OpUpload {
+		return b.Bucket.Upload(ctx, l.Key, bytes.NewReader(l.Data))
+	}
+	if err := b.Bucket.Delete(ctx, l.Key); err != nil && !b.IsObjNotFoundErr(err) {
+		return err
+	}
+	return nil
+}
+
+func (b *Bucket) lands(l Late) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.late = append(b.late, l)
 }
 
 func (b *Bucket) ask(op Op) Effect {
@@ -142,7 +161,8 @@ func both(err, injected error) error {
 func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader,
 	opts ...thanos.ObjectUploadOption) error {
 	e := b.ask(Op{Kind: OpUpload, Key: key})
-	if e.Mangle == nil && !e.Late {
+	twice := e.Twice && (e.Err == nil || e.Applied)
+	if e.Mangle == nil && !e.Late && !twice {
 		if e.Err == nil || e.Applied {
 			return both(b.Bucket.Upload(ctx, key, r, opts...), e.Err)
 		}
@@ -161,10 +181,11 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader,
 		data = e.Mangle(data)
 	}
 	if e.Late {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.late = append(b.late, Late{key, data})
+		b.lands(Late{Kind: OpUpload, Key: key, Data: data})
 		return e.Err
+	}
+	if twice {
+		b.lands(Late{Kind: OpUpload, Key: key, Data: data, Again: true})
 	}
 	return both(b.Bucket.Upload(ctx, key, bytes.NewReader(data), opts...), e.Err)
 }
@@ -172,8 +193,15 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader,
 // Delete implements thanos.Bucket.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	e := b.ask(Op{Kind: OpDelete, Key: key})
+	if e.Late {
+		b.lands(Late{Kind: OpDelete, Key: key})
+		return e.Err
+	}
 	if e.Err != nil && !e.Applied {
 		return e.Err
+	}
+	if e.Twice {
+		b.lands(Late{Kind: OpDelete, Key: key, Again: true})
 	}
 	return both(b.Bucket.Delete(ctx, key), e.Err)
 }

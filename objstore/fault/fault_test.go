@@ -194,6 +194,60 @@ func TestLateUploadLands(t *testing.T) {
 	}
 }
 
+// TestTakesEffectTwice: what takes effect at once lands once more, whatever became of its object
+// meanwhile.
+func TestTakesEffectTwice(t *testing.T) {
+	t.Parallel()
+	for _, e := range []Effect{{Twice: true}, {Twice: true, Err: errBoom, Applied: true}} {
+		m := newMem()
+		b := Wrap(m, On(OpUpload, e))
+		if err := put(t, b, "k", "old"); !errors.Is(err, e.Err) {
+			t.Fatal(err)
+		}
+		b.SetHook(On(OpDelete, e))
+		if got, _ := m.Object("k"); string(got) != "old" {
+			t.Fatalf("at once: %q", got)
+		}
+		if err := b.Delete(t.Context(), "k"); !errors.Is(err, e.Err) || len(m.Keys()) > 0 {
+			t.Fatalf("%v, %v left", err, m.Keys())
+		}
+		late := b.Late()
+		if len(late) != 2 || !late[0].Again || late[0].Kind != OpUpload || late[1].Kind != OpDelete {
+			t.Fatalf("under way: %v", late)
+		}
+		for i, left := range []int{1, 0} {
+			if err := b.Land(t.Context(), 0); err != nil || len(m.Keys()) != left {
+				t.Errorf("landing %d: %v, %v", i, err, m.Keys())
+			}
+		}
+	}
+	b := Wrap(newMem(), On(OpUpload, Effect{Twice: true, Err: errBoom}))
+	if err := put(t, b, "k", "x"); !errors.Is(err, errBoom) || len(b.Late()) > 0 {
+		t.Errorf("without effect: %v, %v", err, b.Late())
+	}
+}
+
+func TestLateDeletionLands(t *testing.T) {
+	t.Parallel()
+	m := newMem()
+	b := Wrap(m, On(OpDelete, Effect{Err: errBoom, Late: true}))
+	m.Put("k", []byte("x"))
+	if err := b.Delete(t.Context(), "k"); !errors.Is(err, errBoom) || len(m.Keys()) != 1 {
+		t.Errorf("given up: %v, %v left", err, m.Keys())
+	}
+	m.Put("other", nil)
+	if err := b.Land(t.Context(), 0); err != nil || !slices.Equal(m.Keys(), []string{"other"}) {
+		t.Errorf("landed: %v, %v left", err, m.Keys())
+	}
+	b.SetHook(On(OpDelete, Effect{Late: true}))
+	if err := b.Delete(t.Context(), "gone"); err != nil {
+		t.Error(err)
+	}
+	if err := b.Land(t.Context(), 0); err != nil {
+		t.Errorf("a deletion of what is not there: %v", err)
+	}
+}
+
 func TestListLag(t *testing.T) {
 	t.Parallel()
 	b := Wrap(newMem(), nil)
