@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/objstore/fault"
-	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim/choose"
@@ -26,7 +25,7 @@ func (h *play) acts() []act {
 	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
 		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
 		h.overlapActs(), h.factsActs(), h.readerActs(), h.decayActs(),
-		h.ledgerActs(), h.rotActs())
+		h.ledgerActs(), h.rotActs(), h.dropActs())
 }
 
 func (h *play) log() tier.LogID {
@@ -163,83 +162,6 @@ func (h *play) acceptClock() {
 	h.line(LaneClock, "an operator accepts the clock")
 }
 
-func (h *play) settingsActs() []act {
-	if !h.p.Unsettled {
-		return nil
-	}
-	minutes := func(label string) time.Duration {
-		i := choose.Pick(h.c, label, []string{"0", "1 minute", "1 hour", "10 hours"}, nil)
-		return []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[i]
-	}
-	limit := func(label string, most int) *tier.Limit {
-		n := int64(choose.Number(h.c, label, 0, most))
-		return &tier.Limit{Set: n > 0, Value: n}
-	}
-	return []act{
-		{kindSettings, "change table.log.local-ttl", 2, func() {
-			d := minutes("table.log.local-ttl")
-			h.over.localTTL = &d
-			_ = h.reload()
-		}},
-		{kindSettings, "change table.log.ttl", 2, func() {
-			hours := choose.Pick(h.c, "table.log.ttl", []string{"0", "2 hours", "30 hours",
-				"200 hours"}, nil)
-			d := []time.Duration{0, 2 * time.Hour, 30 * time.Hour, 200 * time.Hour}[hours]
-			h.over.ttl = &d
-			_ = h.reload()
-		}},
-		{kindSettings, "change table.log.tiered.local-segments", 1, func() {
-			h.over.localSegments = limit("table.log.tiered.local-segments", 3)
-			_ = h.reload()
-		}},
-		{kindSettings, "change table.log.local-bytes", 1, func() {
-			h.over.localBytes = limit("table.log.local-bytes", 60)
-			_ = h.reload()
-		}},
-		{kindSettings, "change the policies", 2, func() {
-			h.setPolicy(choose.Pick(h.c, "policies", policyNames, nil))
-		}},
-		{kindSettings, "change the plugins", 2, func() {
-			h.w.Config.Plugins = h.p.wild[choose.Pick(h.c, "plugins", wildNames, nil)]
-			_ = h.reload()
-		}},
-		{kindSettings, "turn tiering off", 3, func() {
-			off := false
-			h.over.tiering = &off
-			_ = h.reload()
-		}},
-		{kindSettings, "turn tiering on", 3, func() {
-			h.over.tiering = nil
-			_ = h.reload()
-		}},
-		{kindSettings, "change remote.log.disable.policy", 2, func() {
-			policy := choose.Among(h.c, "remote.log.disable.policy",
-				[]tier.DisablePolicy{tier.PolicyRetain, tier.PolicyDelete})
-			h.over.disable = &policy
-			_ = h.reload()
-		}},
-		{kindSettings, "change the brake", 1, func() {
-			h.w.Config.Brake.MaxSegments = int64(choose.Number(h.c, "max_delete_segments", 1, 4))
-			_ = h.reload()
-		}},
-		{kindSettings, "forbid local deletion", 1, func() {
-			h.w.Config.Delete = tier.LocalDeleteNever
-			_ = h.reload()
-			h.crashed() // the way to delete is the source's, and read once
-		}},
-	}
-}
-
-// policyNames are what the policies of the built-in project do.
-var policyNames = []string{"the built-in one alone", "one denies everything", "one fails"}
-
-func (h *play) setPolicy(i int) {
-	h.policy = i
-	h.w.Config.Policies = []*rego.Set{h.p.Config.Policies, h.p.held, h.p.failing}[i]
-	h.line(LanePolicy, "the policies: %s", policyNames[i])
-	_ = h.reload()
-}
-
 func (h *play) clockActs() []act {
 	return []act{
 		{kindClock, "goes back", 2, func() {
@@ -277,7 +199,7 @@ func (h *play) stopActs() []act {
 			for i, m := range moments {
 				names[i] = m.name
 			}
-			h.moment = choose.Pick(h.c, "moment", names, nil)
+			h.moment = choose.Pick(h.c, "moment", names, momentWeights)
 		}},
 		{kindStop, "in the recovery", 1, func() {
 			h.inRecovery = h.stopsLater
@@ -354,8 +276,7 @@ func (h *play) overlapActs() []act {
 	if h.p.Unsettled {
 		acts = append(acts, act{kindOverlap, "with a reload that turns tiering off", 1, arm(func() {
 			off := false
-			h.over.tiering = &off
-			_ = h.reload()
+			h.tries(func() { h.over.tiering = &off })
 			_ = h.w.Run()
 		})})
 	}

@@ -140,6 +140,8 @@ type play struct {
 	lies    bool         // the ledger's disk says too early that a commit is durable
 	putBack func()       // puts an old ledger back; nil where none was kept
 	rebuilt bool         // an old ledger was put back
+	// entries are of entryNames, by table; they are replaced as a whole.
+	entries map[string]int
 	// rewritten is set once an owner wrote a segment again.
 	rewritten bool
 	inside    int             // calls of the store until something happens in the middle of one
@@ -229,10 +231,7 @@ func (h *play) begin() {
 	h.out.Faultless = h.rate.faultless
 	c := h.p.Config
 	c.Workers = choose.Number(h.c, "workers", 1, 2)
-	c.Tables = func(name string) (tier.Table, bool) {
-		t, ok := h.p.Config.Tables(name)
-		return h.over.apply(t), ok
-	}
+	c.Tables = h.table
 	c.Extern = h.extern
 	hour := choose.Number(h.c, "hour of the week", 0, 7*24-1)
 	w, err := NewWorld(c, builtinStart.Add(time.Duration(hour)*time.Hour))
@@ -620,12 +619,17 @@ func (h *play) heal() {
 	if h.over.tiering != nil && choose.Later(h.c, "the tiering in the end", stays, nil) == 0 {
 		h.over.tiering = nil
 	}
+	away := h.entries != nil
+	if away && choose.Later(h.c, "the entries in the end", stays, nil) == 0 {
+		h.entries = nil
+	}
 	h.over.ttl = nil
 	h.w.Config.Plugins = h.p.Config.Plugins
 	refused := h.reload() != nil
 	h.rebuilds()
-	// The way to delete is the source's, and read once.
-	if choose.Yes(h.c, "a new process in the end") || forbidden {
+	// The way to delete is the source's, and read once. What was being disabled when its entry went
+	// away goes on where a process begins with one, whatever it says.
+	if choose.Yes(h.c, "a new process in the end") || forbidden || refused && away {
 		h.w.Kill()
 		h.startProcess()
 	}
@@ -673,15 +677,6 @@ func (h *play) settle() {
 		h.judge()
 	}
 	h.judge()
-}
-
-// reload makes changed settings count, unless they are refused now.
-func (h *play) reload() error {
-	err := h.w.Reload()
-	if err != nil {
-		h.line(LaneStep, "the reload is refused: %v", err)
-	}
-	return err
 }
 
 func (h *play) resume(table string) {

@@ -27,16 +27,19 @@ func (o *Oracle) Quiet() {
 	store := o.w.storeNow(ledger.id)
 	for _, l := range o.logs {
 		files := o.w.files(l.id)
-		known := ledger.log(l.id)
-		if t := ledger.table(l.id.Table); t.State == tier.Enabled {
+		known, t := ledger.log(l.id), ledger.table(l.id.Table)
+		o.readable(l)
+		o.reported(l, files, ledger)
+		if t.Dropped == 0 && o.frozen(l.id.Table, ledger) {
+			continue // whatever is left is left
+		}
+		if t.State == tier.Enabled {
 			o.noGap(l, files, known, true)
 			o.eligible(l, files, known, store)
 		}
 		o.expired(l, files, ledger)
-		o.settled(l, files, known, ledger.table(l.id.Table), store)
-		o.current(l, known, ledger.table(l.id.Table))
-		o.readable(l)
-		o.reported(l, files, ledger)
+		o.settled(l, files, known, t, store)
+		o.current(l, known, t)
 	}
 	o.probes(store)
 	o.drains(ledger)
@@ -93,7 +96,8 @@ func (l *ledgerLog) expiredBelow(r *logRecord, base tier.Offset) bool {
 func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 	records := liveRecords(files)
 	table, governed := o.w.Config.Tables(l.id.Table)
-	stopped := o.w.Paused || ledger.table(l.id.Table).Paused != nil || o.Policies || !governed ||
+	t := ledger.table(l.id.Table)
+	stopped := o.w.Paused || t.Paused != nil || o.Policies || !governed || t.Dropped != 0 ||
 		o.denies(l.id) || o.w.Config.Delete != tier.LocalDeleteUnlink
 	if stopped || len(records) < 2 {
 		return

@@ -82,6 +82,7 @@ type Oracle struct {
 	// untold are the announced deletions, by sequence number, of which nobody can tell how they
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
+	leave      map[string]bool     // tables all of whose remote data may leave
 	answers    map[question]answer // of the policies, the last one to each question
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
@@ -171,6 +172,7 @@ func (w *World) Observe() *Oracle {
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
 		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
+		leave:  map[string]bool{},
 		fence:  fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
 		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}
@@ -409,7 +411,9 @@ func (o *Oracle) rest() {
 		return
 	}
 	store := o.w.storeNow(ledger.id)
+	o.allowed(ledger)
 	for i := range ledger.logs {
+		o.ungoverned(&ledger.logs[i], ledger)
 		o.note(&ledger.logs[i], ledger.table(ledger.logs[i].state.Log.Table))
 	}
 	if !o.old {

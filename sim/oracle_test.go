@@ -268,22 +268,27 @@ func seen(t *testing.T, crimes map[string]crime) {
 	for name, c := range crimes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			r.copied(2)
-			r.do(r.w.Append(orders, 1))
-			if v := r.oracle.Violations(); len(v) > 0 {
-				t.Fatalf("before the crime: %v", v)
-			}
-			c.commit(r)
-			r.oracle.changed = true
-			r.oracle.rest()
-			if !slices.ContainsFunc(r.oracle.Violations(), func(v Violation) bool {
-				return v.Property == c.property
-			}) {
-				t.Errorf("the oracle says %v, want %s", r.oracle.Violations(), c.property)
+			said := judged(t, c.commit)
+			if !slices.ContainsFunc(said, func(v Violation) bool { return v.Property == c.property }) {
+				t.Errorf("the oracle says %v, want %s", said, c.property)
 			}
 		})
 	}
+}
+
+// judged commits a crime, and gives what the oracle says of it.
+func judged(t *testing.T, commit func(*rig)) []Violation {
+	t.Helper()
+	r := newRig(t)
+	r.copied(2)
+	r.do(r.w.Append(orders, 1))
+	if v := r.oracle.Violations(); len(v) > 0 {
+		t.Fatalf("before the crime: %v", v)
+	}
+	commit(r)
+	r.oracle.changed = true
+	r.oracle.rest()
+	return r.oracle.Violations()
 }
 
 // does lets the process do what it never would.

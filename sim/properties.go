@@ -158,15 +158,15 @@ func (o *Oracle) gated(f fileName, files []file, at string) {
 // objection says what speaks against the deletion of a segment now; "" if nothing does.
 func (o *Oracle) objection(f fileName, files []file) string {
 	ledger, err := o.w.ledgerNow()
-	table, governed := o.w.Config.Tables(f.log.Table)
+	table, _ := o.w.Config.Tables(f.log.Table)
 	switch {
 	case err != nil:
 		return err.Error()
 	case ledger.table(f.log.Table).Dropped != 0:
 		return "the table was dropped"
-	case o.fallen(f.log.Table, ledger):
-		return "the entry that governed the table is gone"
-	case !governed || !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
+	case o.frozen(f.log.Table, ledger):
+		return "no entry governs the table any more"
+	case !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
 		return "the table is not tiered, and not disabled yet"
 	case o.w.zombie():
 		return "whoever wanted it has given it up"
@@ -195,14 +195,6 @@ func (o *Oracle) ofOne(f fileName) string {
 		return o.unreplicated(s, l)
 	}
 	return ""
-}
-
-// fallen reports whether the table had an entry of its own, by the ledger's note, and the settings
-// are the defaults now.
-func (o *Oracle) fallen(name string, ledger *ledgerTruth) bool {
-	table, _ := o.w.Config.Tables(name)
-	noted := ledger.table(name).Entry
-	return table.Governor == "defaults" && noted != "" && noted != "defaults"
 }
 
 func (o *Oracle) denies(id tier.LogID) bool { return o.Denied != nil && o.Denied(id) }

@@ -224,6 +224,7 @@ func (l *ledgerLog) copied() tier.RangeSet {
 func (o *Oracle) forget() {
 	if now, err := o.w.ledgerNow(); err == nil {
 		o.fence.begin(now)
+		o.inherited(now)
 	}
 	o.floor, o.starts = map[tier.LogID]tier.Offset{}, map[tier.LogID]tier.Offset{}
 	o.fresh, o.epochs = map[tier.LogID]tier.TierEpoch{}, map[tier.LogID]tier.TierEpoch{}

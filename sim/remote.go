@@ -41,6 +41,10 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 		o.fresh[id] = l.state.Fresh
 		return
 	}
+	if ledger, err := o.w.ledgerNow(); err == nil && o.w.decided() && o.frozen(id.Table, ledger) {
+		o.violate(Gated, "the start of %s moved to %d, and no entry of the configuration governs its "+
+			"table", id, l.state.LogStart)
+	}
 	if o.w.astray() {
 		o.violate(Gated, "the start of %s moved to %d while the store's clock was %s off", id,
 			l.state.LogStart, o.w.Skew)
@@ -125,6 +129,9 @@ func (o *Oracle) removes(key string) {
 	}
 	if o.w.Paused || t.Paused != nil {
 		o.violate(Gated, "%s is removed while deletions are paused", key)
+	}
+	if t.Dropped == 0 && o.w.asks() && o.frozen(k.Log.Table, ledger) {
+		o.violate(Gated, "%s is removed, and no entry of the configuration governs its table", key)
 	}
 	if k.Kind != objstore.KeyFile {
 		return // a manifest's object, judged by what the manifest says without it

@@ -16,7 +16,7 @@ const (
 // was turned on again. What policies deny does not keep it: it stands as outstanding.
 func (o *Oracle) drains(ledger *ledgerTruth) {
 	for _, t := range ledger.tables {
-		table, governed := o.w.Config.Tables(t.Table)
+		table, _ := o.w.Config.Tables(t.Table)
 		want := tier.Disabled
 		if table.Tiering && t.Dropped == 0 {
 			want = tier.Enabled
@@ -30,7 +30,8 @@ func (o *Oracle) drains(ledger *ledgerTruth) {
 			}
 		}
 		early := o.w.Now.Sub(since) <= 2*o.w.Config.Grace
-		stopped := early || o.w.Paused || t.Paused != nil || !governed || t.Dropped != 0
+		frozen := t.Dropped == 0 && o.frozen(t.Table, ledger)
+		stopped := early || o.w.Paused || t.Paused != nil || frozen
 		if t.State != want && !stopped {
 			o.violate(DisablementDrains, "the table %s is %s since %s, and nothing fails any more: want %s",
 				t.Table, t.State, t.Since, want)
@@ -52,6 +53,9 @@ func (o *Oracle) reported(l *logRecord, files []file, ledger *ledgerTruth) {
 	// A file that was written again may be taken for younger than its content.
 	young := table.LocalTTL > 0 && o.w.Now.Sub(oldest.stat.ModTime) <= table.LocalTTL
 	if young || !o.over(table, oldest.fileName, files) {
+		return
+	}
+	if v, _ := o.w.process.engine.Log(l.id); v.Blocked != nil && o.frozen(l.id.Table, ledger) {
 		return
 	}
 	segments, _ := o.w.process.engine.Segments(l.id)

@@ -41,6 +41,8 @@ const (
 	OldLedger
 	LostCommits
 	TwiceAfterRemoval
+	EntryGone
+	Dropped
 	situationsMax
 )
 
@@ -64,6 +66,8 @@ var situationNames = [situationsMax]string{
 	Divergence:          "a leader change cuts off what was copied",
 	PluginTrap:          "a plugin traps while something could be deleted",
 	OldLedger:           "an old ledger is put back",
+	EntryGone:           "the entry of a table goes away with something due",
+	Dropped:             "a table is dropped",
 	LostCommits:         "commits of the ledger are lost that were said to be durable",
 	TwiceAfterRemoval:   "an upload takes effect once more after its object was removed",
 }
@@ -96,7 +100,8 @@ func (p *Project) NotApplicable(s Situation) string {
 		if !p.Unsettled && !p.denies() {
 			return "no rule denies"
 		}
-	case LateOldEpoch, CrashDisabling, CrashDisabled, CrashDisabledDelete, CrashEnabled:
+	case LateOldEpoch, EntryGone, Dropped, CrashDisabling, CrashDisabled, CrashDisabledDelete,
+		CrashEnabled:
 		if !p.Unsettled {
 			return "settings stay as they are in the configuration"
 		}
@@ -213,6 +218,9 @@ var moments = []struct {
 	}},
 }
 
+// momentWeights say how often chance waits for each: long for what takes a chain of events.
+var momentWeights = []int{1, 1, 1, 1, 4}
+
 func (h *play) deletes() bool {
 	_, ok := h.effect.(engine.Delete)
 	return ok
@@ -288,6 +296,14 @@ func (h *play) situationsAfter(f engine.Effect, r engine.Result) {
 	if c, ok := f.(engine.Copy); ok && c.Epoch < h.w.process.ledger.Table(c.Log.Table).Epoch {
 		h.met(LateOldEpoch)
 	}
+}
+
+// due reports whether something of the table waits to be done.
+func (h *play) due(table string) bool {
+	return slices.ContainsFunc(h.w.Queued(), func(f engine.Effect) bool {
+		s := subject(f)
+		return s == table || strings.HasPrefix(s, table+"/")
+	})
 }
 
 // situationsClockBack looks whether a deletion is pending while the clock goes back.

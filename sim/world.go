@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/tierd/tierd/objstore"
@@ -97,6 +98,9 @@ type World struct {
 	attempts   uint64
 	probes     uint64
 	generation uint64
+	emitted    engine.EffectID // the last effect of the process
+	since      engine.EffectID // the last one that older settings decided
+	current    *call           // that is being performed; nil for none
 	process    *process
 	oracle     *Oracle
 	door       *fault.Bucket // the process's own, before Bucket
@@ -218,6 +222,10 @@ func (w *World) start() error {
 	p := w.process
 	if err := w.open(p); err != nil {
 		return err
+	}
+	w.since, w.emitted = 0, 0
+	if w.oracle != nil {
+		w.oracle.configured()
 	}
 	w.step(w.reconfigured())
 	err := p.ledger.RestoreTables(func(t tier.TableState) error {
@@ -377,7 +385,12 @@ func (w *World) reconfigured() engine.Reconfigured {
 func (w *World) Reload() error {
 	ev := w.reconfigured()
 	if why := w.process.engine.Refuses(ev.Settings); why != nil {
+		w.generation-- // the one that runs stays in force
 		return fmt.Errorf("%s: %s", why.Code, why.Text)
+	}
+	w.since = w.emitted
+	if w.oracle != nil {
+		w.oracle.configured()
 	}
 	w.step(ev)
 	return nil
@@ -428,6 +441,9 @@ func (w *World) Drop(table string) error {
 			refused = fmt.Errorf("%w: table %s is governed, or busy", tier.ErrRefused, table)
 			return nil
 		}
+		if w.oracle != nil {
+			w.oracle.dropping(table)
+		}
 		_, err := w.process.ledger.Append(context.Background(),
 			tier.TableDropped{Table: table, At: w.Now})
 		if errors.Is(err, tier.ErrRefused) {
@@ -447,6 +463,9 @@ func (w *World) step(ev engine.Event) {
 	p := w.process
 	began := p.engine.Step(w.Now, ev)
 	p.queue = append(p.queue, began...)
+	for _, f := range began {
+		w.emitted = max(w.emitted, f.EffectID())
+	}
 	if w.Stepped != nil {
 		w.Stepped(ev, began)
 	}
@@ -507,9 +526,32 @@ func (w *World) Queued() []engine.Effect { return w.process.queue }
 
 // call is an effect that is being performed.
 type call struct {
-	effect  engine.Effect
-	cancel  context.CancelFunc
-	givenUp bool
+	effect     engine.Effect
+	cancel     context.CancelFunc
+	givenUp    bool
+	generation uint64 // of the settings, when it began
+}
+
+// decided reports whether what is being done was decided by the settings that are in force.
+func (w *World) decided() bool {
+	return w.current != nil && w.current.effect.EffectID() > w.since
+}
+
+// asks reports whether what is being done began under the settings that are in force: then whatever
+// it asks for leave was asked by them.
+func (w *World) asks() bool {
+	return w.current != nil && w.current.generation == w.generation
+}
+
+// changing reports whether a step of the table's tiering is decided, and not made.
+func (w *World) changing(table string) bool {
+	is := func(f engine.Effect) bool {
+		c, ok := f.(engine.ChangeTier)
+		return ok && c.Table == table
+	}
+	p := w.process
+	return slices.ContainsFunc(p.queue, is) ||
+		slices.ContainsFunc(p.calls, func(c *call) bool { return is(c.effect) })
 }
 
 // GiveUp plays a caller that waits no more for the effect that is under way longest: as the daemon
@@ -553,8 +595,11 @@ func (w *World) Perform(i int) error {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{effect: f, cancel: cancel}
+	c := &call{effect: f, cancel: cancel, generation: w.generation}
 	p.calls = append(p.calls, c)
+	before := w.current
+	w.current = c
+	defer func() { w.current = before }()
 	return w.act(func() error {
 		defer cancel()
 		r, err := p.exec.Do(ctx, f)

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// What configuration and operator allow of whole tables, by the oracle's own record: that all
+// remote data of one leave, and that anything is done with one at all. Neither ledger nor engine is
+// asked.
+
+// fallen reports whether the table had an entry of its own, by the ledger's note, and the settings
+// are the defaults now.
+func (o *Oracle) fallen(name string, ledger *ledgerTruth) bool {
+	table, _ := o.w.Config.Tables(name)
+	noted := ledger.table(name).Entry
+	return table.Governor == "defaults" && noted != "" && noted != "defaults"
+}
+
+// frozen reports whether nothing governs the table now. One that was dropped has nothing to be
+// governed but what is local.
+func (o *Oracle) frozen(name string, ledger *ledgerTruth) bool {
+	_, governed := o.w.Config.Tables(name)
+	return !governed || o.fallen(name, ledger)
+}
+
+// configured notes what settings that come into force allow: with tiering off and the policy
+// delete, that all remote data of a table leave. Others take that back, but where it has begun.
+func (o *Oracle) configured() {
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		return // rest says so
+	}
+	for _, l := range o.logs {
+		name := l.id.Table
+		t, _ := o.w.Config.Tables(name)
+		switch {
+		case o.frozen(name, ledger):
+		case !t.Tiering && t.DisablePolicy == tier.PolicyDelete:
+			o.leave[name] = true
+		case !leaves(ledger.table(name)) && !o.w.changing(name):
+			delete(o.leave, name)
+		}
+	}
+}
+
+// dropping notes that an operator is about to drop a table, which counts where nothing governs it.
+func (o *Oracle) dropping(name string) {
+	if ledger, err := o.w.ledgerNow(); err == nil && o.frozen(name, ledger) {
+		o.leave[name] = true
+	}
+}
+
+// inherited takes for allowed what a ledger says that is not one's own doing.
+func (o *Oracle) inherited(ledger *ledgerTruth) {
+	for _, t := range ledger.tables {
+		if leaves(t) || t.Dropped != 0 {
+			o.leave[t.Table] = true
+		}
+	}
+}
+
+// allowed (S5): all remote data of a table leave only where a configuration in force said so, or an
+// operator dropped it.
+func (o *Oracle) allowed(ledger *ledgerTruth) {
+	for _, t := range ledger.tables {
+		if (leaves(t) || t.Dropped != 0) && !o.leave[t.Table] {
+			o.violate(Gated, "all remote data of %s leave, and neither a configuration with "+
+				"remote.log.disable.policy delete nor an operator wanted that", t.Table)
+		}
+	}
+}
+
+// ungoverned (S5): nothing is begun to be copied of a table that nothing governs, unless it was
+// decided before.
+func (o *Oracle) ungoverned(l *ledgerLog, ledger *ledgerTruth) {
+	for _, a := range l.attempts {
+		if !o.onRecord[a.ID] && o.w.decided() && o.frozen(l.state.Log.Table, ledger) {
+			o.violateAt(Gated, l.state.Log, a.Range.Base, "segment %d of %s is being copied, and no "+
+				"entry of the configuration governs its table", a.Range.Base, l.state.Log)
+		}
+	}
+}
