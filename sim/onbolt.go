@@ -29,21 +29,25 @@ func (w *World) medium() (offsets.Medium, error) {
 	if w.Config.LedgerDir == "" {
 		return w.Medium, nil
 	}
-	id := func() [16]byte { return [16]byte{1} }
 	at := path.Join(w.Config.LedgerDir, boltFile)
-	file, err := offsets.OpenBolt(at, offsets.BoltOptions{NewID: id})
+	file, err := w.openBolt(at)
 	if err != nil {
 		return nil, err
 	}
 	w.bolt = &onBolt{w, w.Medium, file}
-	second, err := offsets.OpenBolt(at, offsets.BoltOptions{NewID: id})
-	if err == nil {
-		err = second.Close()
-		w.oracle.violate(Recovered, "a second process has opened the ledger: %v", err)
-	} else if !errors.Is(err, offsets.ErrInUse) {
+	switch second, err := w.openBolt(at); {
+	case err == nil:
+		w.oracle.violate(Recovered, "a second process has opened the ledger beside the first")
+		must(second.Close())
+	case !errors.Is(err, offsets.ErrInUse):
 		return nil, err
 	}
 	return w.bolt, w.bolt.begin()
+}
+
+// openBolt opens the ledger's file at the path, as a process does.
+func openBolt(at string) (*offsets.Bolt, error) {
+	return offsets.OpenBolt(at, offsets.BoltOptions{NewID: func() [16]byte { return [16]byte{1} }})
 }
 
 // pair is a key with its value; none for one that is deleted.

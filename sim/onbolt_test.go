@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tierd/tierd/offsets"
@@ -67,5 +69,32 @@ func TestOnBoltSees(t *testing.T) {
 	must(w.Start())
 	if v := o.Violations(); len(v) != 1 || v[0].Property != Recovered {
 		t.Errorf("the oracle says %v", v)
+	}
+}
+
+// TestASecondProcessIsSeen: a ledger that a second process can open beside the first is a promise
+// that was broken, at each start.
+func TestASecondProcessIsSeen(t *testing.T) {
+	t.Parallel()
+	c := testConfig()
+	c.LedgerDir = t.TempDir()
+	w, err := NewWorld(c, scenarioStart)
+	must(err)
+	defer w.Close()
+	o := w.Observe()
+	files := 0
+	w.openBolt = func(at string) (*offsets.Bolt, error) {
+		files++ // each has a file of its own, and so none is refused
+		return openBolt(fmt.Sprintf("%s-%d", at, files))
+	}
+	for starts := range 2 {
+		must(w.Start())
+		v := o.Violations()
+		if len(v) != starts+1 || v[starts].Property != Recovered ||
+			!strings.Contains(v[starts].Text, "a second process") {
+			t.Fatalf("after %d starts the oracle says %v", starts+1, v)
+		}
+		w.boltKnown = false
+		w.Kill()
 	}
 }

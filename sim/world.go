@@ -118,6 +118,7 @@ type World struct {
 	filesRead  filesRead
 	bolt       *onBolt // nil while no process has it
 	boltKnown  bool    // the file must hold what was committed
+	openBolt   func(at string) (*offsets.Bolt, error)
 	storeRead  storeRead
 }
 
@@ -163,7 +164,7 @@ var pattern = regexp.MustCompile(logdir.DefaultPattern)
 
 // NewWorld returns a world with an empty disk and store, and no process yet.
 func NewWorld(c Config, now tier.Time) (*World, error) {
-	w := &World{Config: c, Now: now, manifests: map[tier.LogID]*manifestTruth{},
+	w := &World{Config: c, Now: now, openBolt: openBolt, manifests: map[tier.LogID]*manifestTruth{},
 		storeRead: storeRead{seen: map[string]*object{}, names: map[tier.ObjectKey]string{}}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
