@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,7 +18,35 @@ type Failure struct {
 }
 
 // Find makes the history of a seed. The failure is nil where every promise was kept.
-func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
+func (p *Project) Find(seed uint64) (*Outcome, *Failure) { return p.find(seed, "") }
+
+// FindOnBolt is Find with the ledger in a real bbolt file. The error says why it cannot lie in one.
+func (p *Project) FindOnBolt(seed uint64) (out *Outcome, f *Failure, err error) {
+	err = p.on(choose.MediumBolt, func(q *Project) { out, f = q.find(seed, choose.MediumBolt) })
+	return out, f, err
+}
+
+// on runs do with the project as it is where its ledger lies on the medium of a scenario.
+func (p *Project) on(medium string, do func(q *Project)) error {
+	if medium == "" {
+		do(p)
+		return nil
+	}
+	if p.Scratch == nil {
+		return errors.New("its ledger lies in a real file, and there is no directory for one")
+	}
+	dir, remove, err := p.Scratch()
+	if err != nil {
+		return fmt.Errorf("make a directory for the ledger: %w", err)
+	}
+	defer remove()
+	q := *p
+	q.Config.LedgerDir = dir
+	do(&q)
+	return nil
+}
+
+func (p *Project) find(seed uint64, medium string) (*Outcome, *Failure) {
 	random := choose.NewRandom(seed)
 	r := &choose.Recorder{Chooser: random}
 	out := p.Run(r, Options{})
@@ -24,7 +54,8 @@ func (p *Project) Find(seed uint64) (*Outcome, *Failure) {
 		return out, nil
 	}
 	s := &choose.Scenario{Seed: fmt.Sprint(seed), Property: string(out.Violation.Property),
-		Segment: out.Violation.Segment, Digest: p.Digest, Layout: p.layout(), Choices: r.Made}
+		Segment: out.Violation.Segment, Digest: p.Digest, Layout: p.layout(), Medium: medium,
+		Choices: r.Made}
 	return out, &Failure{Seed: seed, Rates: strings.Join(random.Rates, ", "), Scenario: s,
 		Outcome: out}
 }
@@ -40,9 +71,12 @@ func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 			if !more() {
 				return nil, false
 			}
-			r := &choose.Recorder{Chooser: choose.NewLoose(choices)}
-			out := p.Run(r, Options{})
-			return r.Made, out.Violation != nil && out.Violation.Property == want
+			r, same := &choose.Recorder{Chooser: choose.NewLoose(choices)}, false
+			err := p.on(f.Scenario.Medium, func(q *Project) {
+				out := q.Run(r, Options{})
+				same = out.Violation != nil && out.Violation.Property == want
+			})
+			return r.Made, err == nil && same
 		})
 	s := *f.Scenario
 	s.Choices = made
@@ -56,16 +90,22 @@ func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 
 // Again makes the history of a scenario that may have been made with another configuration, other
 // policies or another tierd: where a choice has no counterpart, unfit says so, and the history goes
-// on with those that do.
+// on with those that do. Where its ledger cannot lie in a file it is in memory, and unfit says so.
 func (p *Project) Again(s *choose.Scenario) (out *Outcome, unfit error) {
 	out, unfit = p.Replay(s)
 	if unfit != nil {
-		out = p.Run(choose.NewLoose(s.Choices), Options{Trace: true})
+		loosely := func(q *Project) {
+			out = q.Run(choose.NewLoose(s.Choices), Options{Trace: true})
+		}
+		if p.on(s.Medium, loosely) != nil {
+			loosely(p)
+		}
 	}
 	return out, unfit
 }
 
-// Replay makes the history of a scenario, with its trace. The error is a *choose.Mismatch.
+// Replay makes the history of a scenario, with its trace, and with its ledger on the scenario's
+// medium. The error is a *choose.Mismatch, or says why the ledger cannot lie there.
 func (p *Project) Replay(s *choose.Scenario) (out *Outcome, err error) {
 	opts := Options{Trace: true}
 	if len(s.Exhaust) == 3 {
@@ -73,6 +113,9 @@ func (p *Project) Replay(s *choose.Scenario) (out *Outcome, err error) {
 		one.Logs = p.Logs[:1]
 		p, opts.Bounds = &one, &Bounds{s.Exhaust[0], s.Exhaust[1], s.Exhaust[2]}
 	}
-	err = choose.Catch(func() { out = p.Run(choose.NewReplay(s.Choices), opts) })
-	return out, err
+	mismatch := error(nil)
+	err = p.on(s.Medium, func(q *Project) {
+		mismatch = choose.Catch(func() { out = q.Run(choose.NewReplay(s.Choices), opts) })
+	})
+	return out, cmp.Or(err, mismatch)
 }

@@ -237,6 +237,9 @@ func (h *play) begin() {
 	w, err := NewWorld(c, builtinStart.Add(time.Duration(hour)*time.Hour))
 	must(err)
 	h.w, h.o, h.began = w, w.Observe(), w.Now
+	if h.p.openBolt != nil {
+		w.openBolt = h.p.openBolt
+	}
 	// What plugins keep is no more overdue than what policies keep.
 	h.o.Policies = h.p.UserPolicies || h.p.Config.Plugins != nil
 	h.o.Promises = h.p.Promises

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/sim/choose"
 )
 
 // TestOnBolt: a history whose ledger lies in a real bbolt file is the same one, operation by
@@ -18,17 +20,16 @@ func TestOnBolt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Scratch = scratch(t)
 	crashes := 0
 	for seed := uint64(3); seed < 9; seed++ {
 		inMemory, f := p.Find(seed)
 		if f != nil {
 			t.Fatal(f.Outcome.Violation)
 		}
-		q := *p
-		q.Config.LedgerDir = t.TempDir()
-		out, f := q.Find(seed)
-		if f != nil {
-			t.Fatalf("seed %d: %s", seed, f.Outcome.Violation)
+		out, f, err := p.FindOnBolt(seed)
+		if err != nil || f != nil {
+			t.Fatalf("seed %d: %v, %v", seed, err, f)
 		}
 		if out.Hash != inMemory.Hash {
 			t.Errorf("seed %d: another history than in memory", seed)
@@ -37,6 +38,51 @@ func TestOnBolt(t *testing.T) {
 	}
 	if crashes == 0 {
 		t.Error("no process ended: nothing was shown")
+	}
+}
+
+// scratch gives each history a directory that the test takes away.
+func scratch(t *testing.T) func() (string, func(), error) {
+	return func() (string, func(), error) { return t.TempDir(), func() {}, nil }
+}
+
+// TestScenariosOnBolt: what only a real file shows is found again by its scenario, with its ledger
+// in one, and not in memory.
+func TestScenariosOnBolt(t *testing.T) {
+	t.Parallel()
+	p, err := Builtin()
+	must(err)
+	if _, _, err := p.FindOnBolt(1); err == nil {
+		t.Error("without a directory: no error")
+	}
+	p.Scratch = scratch(t)
+	var files atomic.Int64
+	p.openBolt = func(at string) (*offsets.Bolt, error) { // of which none is locked for another
+		return openBolt(fmt.Sprintf("%s-%d", at, files.Add(1)))
+	}
+	_, found, err := p.FindOnBolt(1)
+	if err != nil || found == nil || found.Scenario.Medium != choose.MediumBolt {
+		t.Fatalf("%v, %+v", err, found)
+	}
+	small := p.Shrink(found, 50, func() bool { return true })
+	if small == found || small.Scenario.Medium != choose.MediumBolt {
+		t.Errorf("it does not shrink: %+v", small.Scenario)
+	}
+	s, err := choose.Decode(small.Scenario.Encode())
+	must(err)
+	if out, err := p.Replay(s); err != nil || out.Violation == nil {
+		t.Errorf("replayed: %v, and nothing is broken", err)
+	}
+	s.Medium = ""
+	if out, err := p.Replay(s); err != nil || out.Violation != nil {
+		t.Errorf("in memory: %v, %v", err, out.Violation)
+	}
+	p.Scratch, s.Medium = nil, choose.MediumBolt
+	if _, err := p.Replay(s); err == nil {
+		t.Error("replayed without a directory: no error")
+	}
+	if out, unfit := p.Again(s); unfit == nil || out.Violation != nil {
+		t.Errorf("without a directory: %v, %v", unfit, out.Violation)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/plugin"
@@ -35,6 +36,9 @@ type Project struct {
 	UserPolicies bool
 	// Promises are the user's own properties; nil for none.
 	Promises *rego.Promises
+	// Scratch gives a history whose ledger lies in a real file an empty directory, and what takes it
+	// away again. It may be nil: then there are no such histories.
+	Scratch func() (dir string, remove func(), err error)
 	// Digest identifies configuration, policies and data, for scenarios.
 	Digest string
 
@@ -42,6 +46,8 @@ type Project struct {
 	failing *rego.Set // fails on everything; only where Unsettled
 	// wild are the plugins of wildNames; only where Unsettled.
 	wild []*plugin.Set
+	// openBolt opens the file of a ledger; nil as a process does.
+	openBolt func(at string) (*offsets.Bolt, error)
 }
 
 // builtinStart is when the histories of the built-in project begin: 2027-01-15T08:00:00Z.

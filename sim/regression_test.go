@@ -26,6 +26,7 @@ func replayAll(t *testing.T, project func() (*Project, error), pattern string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Scratch = scratch(t)
 	files, err := filepath.Glob("../testdata/scenarios/regressions/" + pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenario: %v", err)

@@ -444,11 +444,7 @@ const boltEvery = 25
 // find makes the history of a seed, with its ledger in a file where it is its turn.
 func (r *runner) find(seed uint64) (out *sim.Outcome, failure *sim.Failure, onBolt bool) {
 	if seed%boltEvery == 0 {
-		if dir, err := os.MkdirTemp("", "tiersim-"); err == nil {
-			defer func() { _ = os.RemoveAll(dir) }()
-			p := *r.p
-			p.Config.LedgerDir = dir
-			out, failure = p.Find(seed)
+		if out, failure, err := r.p.FindOnBolt(seed); err == nil {
 			return out, failure, true
 		}
 	}

@@ -39,6 +39,21 @@ const ages = 100 * 366 * 24 * time.Hour
 
 // load reads the project, with sources of the layout.
 func (f *projectFlags) load(a *app, layout tier.Layout) (*sim.Project, error) {
+	p, err := f.read(a, layout)
+	if err != nil {
+		return nil, err
+	}
+	p.Scratch = scratch
+	return p, nil
+}
+
+// scratch makes a directory of its own for a ledger that lies in a file.
+func scratch() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp("", "tiersim-")
+	return dir, func() { _ = os.RemoveAll(dir) }, err
+}
+
+func (f *projectFlags) read(a *app, layout tier.Layout) (*sim.Project, error) {
 	if f.Builtin && layout == tier.LayoutKafka {
 		return sim.BuiltinKafka()
 	}

@@ -136,6 +136,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"other version":  {strings.Replace(good, `"version":1`, `"version":2`, 1), "version is 2"},
 		"other format":   {strings.Replace(good, "tiersim scenario", "x", 1), `format is "x"`},
 		"unknown key":    {strings.Replace(good, `"choices"`, `"chances":1,"choices"`, 1), "chances"},
+		"other medium":   {strings.Replace(good, `"choices"`, `"medium":"tape","choices"`, 1), `"tape"`},
 		"no choice":      {`{"format":"tiersim scenario","version":1,"choices":[]}`, "0 choices"},
 		"pick too large": {strings.Replace(good, `"pick":1`, `"pick":2`, 1), "choice 1"},
 		"two":            {good + good, "after top-level value"},

@@ -16,6 +16,7 @@
 //	 "segment": "orders/0@10",            of which segment; absent where of none
 //	 "digest": "9f...",                   of configuration, policies and data
 //	 "layout": "kafka",                   of the simulated sources; absent in older files
+//	 "medium": "bbolt",                   of the ledger: a real file; absent where it is in memory
 //	 "exhaust": [2, 4, 1],                bounds of the search that found it; absent for chance
 //	 "choices": [
 //	  {"label": "step", "of": 31, "pick": 4, "name": "owner: rolls"},

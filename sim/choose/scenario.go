@@ -15,6 +15,9 @@ const (
 	scenarioVersion = 1
 )
 
+// MediumBolt is the medium of a ledger that lies in a real bbolt file.
+const MediumBolt = "bbolt"
+
 // choicesMax bounds a scenario.
 const choicesMax = 1 << 20
 
@@ -25,6 +28,7 @@ type Scenario struct {
 	Segment  string   `json:"segment,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
 	Layout   string   `json:"layout,omitempty"`  // of the sources; "" in files of older versions
+	Medium   string   `json:"medium,omitempty"`  // of the ledger: MediumBolt; "" is memory
 	Exhaust  []int    `json:"exhaust,omitempty"` // bounds of the search that found it
 	Choices  []Choice `json:"choices"`
 }
@@ -93,6 +97,10 @@ func Decode(text []byte) (*Scenario, error) {
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the scenario")
+	}
+	if f.Medium != "" && f.Medium != MediumBolt {
+		return nil, fmt.Errorf("medium is %q: want %q, or none where the ledger is in memory", f.Medium,
+			MediumBolt)
 	}
 	if len(f.Choices) == 0 || len(f.Choices) > choicesMax {
 		return nil, fmt.Errorf("%d choices: want 1 to %d", len(f.Choices), choicesMax)
