@@ -1,7 +1,6 @@
 package rego
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,11 +18,11 @@ func InputJSON(f *gate.Facts) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := ast.JSON(v)
+	text, err := appendJSON(make([]byte, 0, 1024), v)
 	if err != nil {
 		return nil, fmt.Errorf("input: %w", err)
 	}
-	return json.Marshal(plain)
+	return text, nil
 }
 
 // inputOf builds the input.
