@@ -69,6 +69,25 @@ func (s *Store) PutFact(ctx context.Context, log tier.LogID, attempt tier.Attemp
 	return s.putDocument(ctx, key, data)
 }
 
+// VerifyFact reads the manifest entry of a fact back: it is there just as PutFact writes it, or the
+// error is tier.ErrVanished or tier.ErrDamaged.
+func (s *Store) VerifyFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
+	f tier.Fact) error {
+	key, err := s.keys.Entry(log, f.Position, attempt)
+	if err != nil {
+		return err
+	}
+	want, err := encodeEntry(s.keys.ledger, log, attempt, f)
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", key, err)
+	}
+	got, err := s.get(ctx, key, entryBytesMax)
+	if err == nil && !bytes.Equal(got, want) {
+		err = fmt.Errorf("%s: is not what was written: %w", key, tier.ErrDamaged)
+	}
+	return err
+}
+
 // Fact reads one manifest entry back and checks it.
 func (s *Store) Fact(ctx context.Context, log tier.LogID, pos tier.Position,
 	attempt tier.AttemptID) (tier.Fact, error) {

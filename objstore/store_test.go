@@ -236,6 +236,40 @@ func TestFactRoundTrip(t *testing.T) {
 	}
 }
 
+// TestVerifyFact: only the entry that was put is well, not one that is sound and says something
+// else.
+func TestVerifyFact(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	verify := func(f tier.Fact) error { return b.VerifyFact(t.Context(), orders, attempt(5), f) }
+	if err := verify(add(5)); !errors.Is(err, tier.ErrVanished) {
+		t.Errorf("before it is put: %v", err)
+	}
+	b.published(t, add(5))
+	if err := verify(add(5)); err != nil {
+		t.Error(err)
+	}
+	other := add(5)
+	other.Copied++
+	key := entryKey(t, b.Store, 5)
+	sound, _ := b.mem.Object(key)
+	for name, err := range map[string]error{
+		"of another fact": verify(other),
+		"cut": func() error {
+			b.mem.Put(key, sound[:len(sound)-1])
+			return verify(add(5))
+		}(),
+		"rotten": func() error {
+			b.mem.Put(key, bytes.Replace(sound, []byte(ledger), bytes.ToUpper([]byte(ledger)), 1))
+			return verify(add(5))
+		}(),
+	} {
+		if !errors.Is(err, tier.ErrDamaged) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestFactIsChecked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -319,6 +353,9 @@ func TestSweepOfFailures(t *testing.T) {
 			_, err := b.Fact(t.Context(), orders, 1, attempt(1))
 			return err
 		},
+		"verify fact": func(b *bench) error {
+			return b.VerifyFact(t.Context(), orders, attempt(1), add(1))
+		},
 		"stat": func(b *bench) error { return b.StatFile(t.Context(), file(0, "f"), 1000) },
 		"verify sample": func(b *bench) error {
 			return b.VerifyFile(t.Context(), file(0, "f"), d, tier.VerifySample, at(content))
@@ -383,6 +420,7 @@ func TestNewIsChecked(t *testing.T) {
 		"stat":           b.StatFile(t.Context(), k, 0),
 		"verify":         b.VerifyFile(t.Context(), k, tier.FileDigest{}, tier.VerifySize, nil),
 		"put fact":       b.PutFact(t.Context(), bad, attempt(1), add(1)),
+		"verify fact":    b.VerifyFact(t.Context(), bad, attempt(1), add(1)),
 		"put checkpoint": b.PutCheckpoint(t.Context(), bad, 1, 0, nil),
 		"fact": func() error {
 			_, err := b.Fact(t.Context(), bad, 0, attempt(1))

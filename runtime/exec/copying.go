@@ -199,14 +199,13 @@ func (x *Executor) finish(ctx context.Context, log tier.LogID, a tier.Attempt,
 }
 
 // putFact puts a manifest entry and reads it back: the entry is what the copy is proved from, and a
-// store may keep less than it was given. It checks itself: what can be read is what was written.
+// store may keep less than it was given.
 func (x *Executor) putFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
 	f tier.Fact) error {
 	if err := x.c.Store.PutFact(ctx, log, attempt, f); err != nil {
 		return err
 	}
-	_, err := x.c.Store.Fact(ctx, log, f.Position, attempt)
-	return err
+	return x.c.Store.VerifyFact(ctx, log, attempt, f)
 }
 
 // copiedWith is the copied offset that the fact may claim: never more than the ledger will hold
