@@ -14,9 +14,17 @@ const componentBytesMax = 255
 // becomes "%" and two upper-case hexadecimal digits. It is injective: see unescape.
 func escape(s string) string {
 	const hex = "0123456789ABCDEF"
+	stays := func(i int) bool { return plain(s[i]) || s[i] == '.' && i > 0 && i < len(s)-1 }
+	first := 0
+	for first < len(s) && stays(first) {
+		first++
+	}
+	if first == len(s) {
+		return s // as nearly all are
+	}
 	var b strings.Builder
 	for i := range len(s) {
-		if c := s[i]; plain(c) || c == '.' && i > 0 && i < len(s)-1 {
+		if c := s[i]; stays(i) {
 			b.WriteByte(c)
 		} else {
 			b.Write([]byte{'%', hex[c>>4], hex[c&0xf]})
@@ -32,6 +40,9 @@ func plain(c byte) bool {
 
 // unescape returns the s whose escape is e, and refuses everything that escape does not write.
 func unescape(e string) (string, error) {
+	if escape(e) == e {
+		return e, nil
+	}
 	var b strings.Builder
 	for i := 0; i < len(e); i++ {
 		if e[i] != '%' {

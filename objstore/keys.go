@@ -1,6 +1,7 @@
 package objstore
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -100,7 +101,10 @@ func (k Keys) Attempt(o tier.ObjectKey) (string, error) {
 		return "", fmt.Errorf("object of %s: base offset %d, tier epoch %d: want 0 or more, 1 or more",
 			o.Log, o.Base, o.Epoch)
 	}
-	return fmt.Sprintf("%s%08d/%020d-%s/", k.log(o.Log), o.Epoch, o.Base, o.Attempt), nil
+	b := padded(keyOf(k.log(o.Log)), uint64(o.Epoch), 10, 8)
+	b = padded(append(b, '/'), uint64(o.Base), 10, 20)
+	b = hex.AppendEncode(append(b, '-'), o.Attempt[:])
+	return string(append(b, '/')), nil
 }
 
 // File is the key of one file of an attempt.
@@ -129,7 +133,9 @@ func (k Keys) Entry(log tier.LogID, pos tier.Position, attempt tier.AttemptID) (
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s%016x-%s.json", dir, uint64(pos), attempt), nil
+	b := padded(keyOf(dir), uint64(pos), 16, 16)
+	b = hex.AppendEncode(append(b, '-'), attempt[:])
+	return string(append(b, ".json"...)), nil
 }
 
 // Checkpoint is the key of the manifest's checkpoint of the block at the level.
@@ -157,6 +163,19 @@ func (k Keys) Probe(nonce string) (string, error) {
 
 // ErrForeign: the key is none that tierd makes for this ledger.
 var ErrForeign = errors.New("not a key of this ledger")
+
+// keyOf begins a key with a directory.
+func keyOf(dir string) []byte { return append(make([]byte, 0, len(dir)+128), dir...) }
+
+// padded appends n with zeros in front, in so many digits at least.
+func padded(b []byte, n uint64, base, digits int) []byte {
+	var text [64]byte
+	s := strconv.AppendUint(text[:0], n, base)
+	for range digits - len(s) {
+		b = append(b, '0')
+	}
+	return append(b, s...)
+}
 
 // Parse takes a key apart. It accepts exactly what the other methods make.
 func (k Keys) Parse(key string) (Key, error) {
