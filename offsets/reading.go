@@ -1,6 +1,7 @@
 package offsets
 
 import (
+	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ type LogReading struct {
 	Attempts   []tier.Attempt
 	Tombstones []Tombstone
 
-	entries []item // that it was decoded from
+	values []*byte // that it was decoded from: where each lies
 }
 
 // Read reads what m holds now. Where it errs the Reading stays as it was.
@@ -39,15 +40,14 @@ func (r *Reading) Read(m *Memory) error {
 	for _, log := range r.Logs {
 		known[log.State.Log] = log
 	}
-	now := Reading{ID: l.ID()}
+	now, values := Reading{ID: l.ID()}, m.byLog()
 	for _, h := range l.inOrder() {
-		entries := m.entriesOf(h.number)
 		log := known[h.state.Log]
-		if log == nil || !slices.EqualFunc(log.entries, entries, item.is) {
+		if log == nil || !slices.Equal(log.values, values[h.number]) {
 			if log, err = l.readWhole(h); err != nil {
 				return errors.Join(err, l.Close())
 			}
-			log.entries = entries
+			log.values = values[h.number]
 		}
 		now.Logs = append(now.Logs, log)
 	}
@@ -75,19 +75,19 @@ func (l *Ledger) readWhole(h *header) (*LogReading, error) {
 	return out, err
 }
 
-// entriesOf are the entries of the log with the number: its state, and what it has at positions.
-func (m *Memory) entriesOf(number uint64) []item {
+// byLog says of each log, by its number, where the values of its entries lie: its state, and what
+// it has at positions. A value is never empty, never changed in place, and of one key, so that the
+// same place is the same entry.
+func (m *Memory) byLog() map[uint64][]*byte {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	var out []item
-	if i, ok := m.now.find(logKey(number)); ok {
-		out = append(out, m.now.items[i])
-	}
-	for _, k := range []kind{kindCopy, kindAttempt, kindTombstone, kindHole, kindMark} {
-		out = append(out, m.now.between(factKey(k, number, 0), factKey(k, number+1, 0))...)
+	out := map[uint64][]*byte{}
+	for _, e := range m.now.items {
+		switch kind(e.key[0]) {
+		case kindLog, kindCopy, kindAttempt, kindTombstone, kindHole, kindMark:
+			number := binary.BigEndian.Uint64(e.key[1:])
+			out[number] = append(out[number], &e.value[0])
+		}
 	}
 	return out
 }
-
-// is reports whether the two are one entry: a value is never changed in place, and is of one key.
-func (e item) is(other item) bool { return &e.value[0] == &other.value[0] }
