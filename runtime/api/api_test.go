@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -456,6 +457,21 @@ func TestNoOtherOrigin(t *testing.T) {
 	api.Handler(f, http.NotFoundHandler()).ServeHTTP(w, r)
 	if w.Code != http.StatusForbidden || len(f.asked) > 0 {
 		t.Errorf("%d, asked %v", w.Code, f.asked)
+	}
+}
+
+// TestSocketPathTooLong: the error says how long a path may be, and how it gets shorter.
+func TestSocketPathTooLong(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("d", 120)
+	deep := api.SocketPath("/"+long, filepath.Join(t.TempDir(), long))
+	_, err := api.Listen(deep)
+	_, dialled := api.Dial(t.Context(), deep)
+	for _, err := range []error{err, dialled} {
+		if err == nil || !strings.Contains(err.Error(), "may have 100 bytes") ||
+			!strings.Contains(err.Error(), fmt.Sprintf("has %d: set XDG_RUNTIME_DIR", len(deep))) {
+			t.Errorf("a path of %d bytes: %v", len(deep), err)
+		}
 	}
 }
 

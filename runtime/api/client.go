@@ -37,7 +37,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return nil, ErrNoDaemon
 	case err != nil:
-		return nil, Errorf(CodeUnavailable, "ask the daemon: %v", err)
+		return nil, Errorf(CodeUnavailable, "ask the daemon: %v", tooLong(socket, err))
 	}
 	if err := conn.Close(); err != nil {
 		return nil, Errorf(CodeUnavailable, "ask the daemon: %v", err)

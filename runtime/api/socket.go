@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // socketName is the socket's name in the data directory.
@@ -38,6 +39,16 @@ func RuntimeDir(lookupEnv func(string) (string, bool)) string {
 	return os.TempDir()
 }
 
+// tooLong says of a system's error that the path is too long for a socket, and what to do.
+func tooLong(path string, err error) error {
+	if !errors.Is(err, syscall.EINVAL) || len(path) <= socketPathMax {
+		return err
+	}
+	return fmt.Errorf("%w: the path of a socket may have %d bytes everywhere, and this one has %d: "+
+		"set XDG_RUNTIME_DIR, or TMPDIR where that is not set, to a shorter directory", err,
+		socketPathMax, len(path))
+}
+
 // Listen listens on the socket, for the owner alone. Only the holder of the data directory's lock
 // may call it: a socket that is already there is what a dead daemon left behind.
 func Listen(path string) (net.Listener, error) {
@@ -54,7 +65,7 @@ func Listen(path string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on the socket: %w", err)
+		return nil, fmt.Errorf("listen on the socket: %w", tooLong(path, err))
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("close the socket to others: %w", err), l.Close())
