@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -63,6 +64,12 @@ func cause(err error) error {
 		return shards.Errs[0].Err
 	}
 	return err
+}
+
+// tooOld reports whether a broker does not know the request. The client has no name for its error.
+func tooOld(err error) bool {
+	return errors.Is(err, kerr.UnsupportedVersion) ||
+		strings.HasPrefix(err.Error(), "broker is too old")
 }
 
 // refusal says what the broker has against a group.
@@ -128,6 +135,8 @@ func existNewer(ctx context.Context, admin *kadm.Client, groups []string) error 
 	}
 	for _, group := range groups {
 		switch d, ok := described[group]; {
+		case !ok && err != nil && !tooOld(cause(err)):
+			return fmt.Errorf("group %s: %w", group, cause(err))
 		case ok && d.Err != nil && !errors.Is(d.Err, kerr.UnsupportedVersion):
 			return refusal(group, d.Err)
 		case !ok || d.Err != nil || d.State == "Dead":

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -162,18 +164,22 @@ func TestOlderBroker(t *testing.T) {
 	}
 }
 
-// TestNewerGroups: one of the newer protocol that has committed nothing is there, though the broker
-// denies it where it is asked as for the others; and a name that it never heard of is not.
-func TestNewerGroups(t *testing.T) {
-	t.Parallel()
-	c := cluster(t)
-	answer := func(key int16, with func(kmsg.Request) kmsg.Response) {
-		c.ControlKey(key, func(r kmsg.Request) (kmsg.Response, error, bool) {
-			c.KeepControl()
-			return with(r), nil, true
-		})
-	}
-	answer(int16(kmsg.OffsetFetch), func(r kmsg.Request) kmsg.Response {
+// answers has the cluster answer the requests of one kind. Without an answer the connection ends.
+func answers(c *kfake.Cluster, key kmsg.Key, with func(kmsg.Request) kmsg.Response) {
+	c.ControlKey(int16(key), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if resp := with(r); resp != nil {
+			return resp, nil, true
+		}
+		return nil, errors.New("the connection ends"), true
+	})
+}
+
+// denying makes a cluster of which no group has committed anything, and which denies to know them
+// where it is asked by the older protocol.
+func denying(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
+	c := cluster(t, opts...)
+	answers(c, kmsg.OffsetFetch, func(r kmsg.Request) kmsg.Response {
 		resp := r.ResponseKind().(*kmsg.OffsetFetchResponse)
 		for _, g := range r.(*kmsg.OffsetFetchRequest).Groups {
 			one := kmsg.NewOffsetFetchResponseGroup()
@@ -182,7 +188,7 @@ func TestNewerGroups(t *testing.T) {
 		}
 		return resp
 	})
-	answer(int16(kmsg.DescribeGroups), func(r kmsg.Request) kmsg.Response {
+	answers(c, kmsg.DescribeGroups, func(r kmsg.Request) kmsg.Response {
 		resp := r.ResponseKind().(*kmsg.DescribeGroupsResponse)
 		for _, name := range r.(*kmsg.DescribeGroupsRequest).Groups {
 			one := kmsg.NewDescribeGroupsResponseGroup()
@@ -191,7 +197,16 @@ func TestNewerGroups(t *testing.T) {
 		}
 		return resp
 	})
-	answer(int16(kmsg.ConsumerGroupDescribe), func(r kmsg.Request) kmsg.Response {
+	return c
+}
+
+// TestNewerGroups: one of the newer protocol that has committed nothing is there, though the broker
+// denies it where it is asked as for the others; and a name that it never heard of is not. Where
+// there is no answer nobody knows.
+func TestNewerGroups(t *testing.T) {
+	t.Parallel()
+	c := denying(t)
+	answers(c, kmsg.ConsumerGroupDescribe, func(r kmsg.Request) kmsg.Response {
 		resp := r.ResponseKind().(*kmsg.ConsumerGroupDescribeResponse)
 		for _, name := range r.(*kmsg.ConsumerGroupDescribeRequest).Groups {
 			one := kmsg.NewConsumerGroupDescribeResponseGroup()
@@ -201,6 +216,8 @@ func TestNewerGroups(t *testing.T) {
 				one.ErrorCode = kerr.GroupIDNotFound.Code
 			case "broken":
 				one.ErrorCode = kerr.UnknownServerError.Code
+			case "cut off":
+				return nil
 			}
 			resp.Groups = append(resp.Groups, one)
 		}
@@ -217,6 +234,21 @@ func TestNewerGroups(t *testing.T) {
 	_, err = ask(t, config, "broken")
 	if err == nil || !strings.HasPrefix(err.Error(), "group broken: UNKNOWN_SERVER_ERROR") {
 		t.Errorf("a group that the broker cannot tell of: %v", err)
+	}
+	_, err = ask(t, config, "cut off")
+	if err == nil || !strings.HasPrefix(err.Error(), "group cut off: ") ||
+		strings.Contains(err.Error(), "no such group") {
+		t.Errorf("a broker that does not answer: %v", err)
+	}
+}
+
+// TestNoNewerGroups: a broker that does not know the newer protocol has no groups of it.
+func TestNoNewerGroups(t *testing.T) {
+	t.Parallel()
+	c := denying(t, kfake.MaxVersions(kversion.V3_4_0()))
+	_, err := ask(t, Config{Bootstrap: c.ListenAddrs()}, "biling")
+	if err == nil || err.Error() != "group biling: the broker knows no such group" {
+		t.Errorf("a group that is not there: %v", err)
 	}
 }
 
