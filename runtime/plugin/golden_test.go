@@ -99,6 +99,43 @@ func TestExamplesFromSource(t *testing.T) {
 	}
 }
 
+// TestExamplesTakeNoWrongSetting: a misspelt key, or a number that is none, would leave the default
+// in force without a word.
+func TestExamplesTakeNoWrongSetting(t *testing.T) {
+	t.Parallel()
+	for name, module := range map[string][]byte{
+		"c":    readModule(t, filepath.Join(modules, "c-hottest.wasm")),
+		"rust": readModule(t, filepath.Join(modules, "rust-hottest.wasm")),
+		"go":   goPlugin(t, "hottest"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, err := NewGolden(module, GoldenOptions{CacheDir: filepath.Join(work, "cache")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for config, refused := range map[string]bool{
+				`{}`: false, `{"window_seconds": 1}`: false, `{"window_second": 1}`: true,
+				`{"window_seconds": 0}`: true, `{"window_seconds": -1}`: true,
+				`{"window_seconds": "1h"}`: true, `{"window_seconds": 1, "x": {}}`: true,
+			} {
+				cases, _, err := g.Run(name, "config "+config+"\nlog a/0\nseg 0 10\n----\n")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := strings.Contains(cases[0].Got, "fault configure: ")
+				if told := strings.Contains(cases[0].Got, "window_seconds"); got != refused ||
+					told != refused {
+					t.Errorf("config %s: %s", config, cases[0].Got)
+				}
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestGoRuntime tries what the programs of the Go runtime do. Every answer must be the same in
 // each run and in both engines.
 func TestGoRuntime(t *testing.T) {

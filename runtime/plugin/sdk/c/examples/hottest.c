@@ -7,13 +7,24 @@
  */
 #include "tierd.h"
 
-static int64_t window;
+#define SECOND INT64_C(1000000000)
+
+static int64_t window; /* ns */
 static uint32_t tables;
 
 int tierd_on_configure(tierd_json setup)
 {
-	tierd_json config = tierd_json_get(setup, "config");
-	window = tierd_json_int(tierd_json_get(config, "window_seconds"), 3600) * 1000000000;
+	tierd_json config = tierd_json_open(tierd_json_get(setup, "config")), key, value;
+	window = 3600 * SECOND;
+	/* A misspelt key would leave the default in force. */
+	while (tierd_json_next(&config, &key) && tierd_json_next(&config, &value)) {
+		int64_t n = tierd_json_is(key, "window_seconds") ? tierd_json_int(value, 0) : 0;
+		if (n <= 0 || n > INT64_MAX / SECOND) {
+			tierd_log("hottest: want config {window_seconds: NUMBER}, at least 1, and nothing else");
+			return 1;
+		}
+		window = n * SECOND;
+	}
 	tables = tierd_json_count(tierd_json_get(setup, "tables"));
 	return 0;
 }

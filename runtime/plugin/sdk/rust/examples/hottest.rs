@@ -18,10 +18,14 @@ struct Hottest {
 
 impl Plugin for Hottest {
     fn configure(setup: &Setup) -> Result<Self, String> {
-        let seconds = match setup.config.get("window_seconds") {
-            Json::Null => 3600,
-            v => v.as_i64().ok_or("window_seconds: want a number of seconds")?,
-        };
+        let mut seconds = 3600;
+        // A misspelt key would leave the default in force.
+        for (key, value) in setup.config.fields() {
+            seconds = match (key.as_str(), value) {
+                ("window_seconds", Json::Number(n)) if *n > 0 => *n,
+                _ => return Err(format!("config has {key}; want {{window_seconds: NUMBER}}, at least 1")),
+            };
+        }
         Ok(Hottest {
             window: seconds.saturating_mul(1_000_000_000),
             heat: vec![0; setup.tables.len() + 1],

@@ -11,7 +11,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
+	"time"
 
 	"github.com/tierd/tierd/runtime/plugin/sdk/go/tierd"
 )
@@ -30,10 +34,15 @@ func (h *hottest) Configure(s *tierd.Setup) error {
 	config := struct {
 		WindowSeconds int64 `json:"window_seconds"`
 	}{3600}
-	if err := json.Unmarshal(s.Config, &config); err != nil {
-		return err
+	d := json.NewDecoder(bytes.NewReader(s.Config))
+	d.DisallowUnknownFields() // a misspelt key would leave the default in force
+	if err := d.Decode(&config); err != nil {
+		return fmt.Errorf("config: %w; want {window_seconds: NUMBER}", err)
 	}
-	h.window = config.WindowSeconds * 1e9
+	if n := config.WindowSeconds; n <= 0 || n > math.MaxInt64/int64(time.Second) {
+		return fmt.Errorf("window_seconds is %d; want how far back it looks, at least 1", n)
+	}
+	h.window = config.WindowSeconds * int64(time.Second)
 	h.heat = make([]int64, len(s.Tables)+1)
 	return nil
 }
