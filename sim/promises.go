@@ -96,7 +96,7 @@ func (o *Oracle) departs(d departed, state tier.TierState) {
 	}
 	text, err := json.Marshal(in)
 	must(err)
-	broken, err := o.Promises.Judge(context.Background(), d.Now, text)
+	broken, err := o.Promises.Judge(o.w.asking(context.Background()), d.Now, text)
 	segment := fmt.Sprintf("%s@%d", d.Log, d.Base)
 	if err != nil {
 		o.violations = append(o.violations, Violation{PromiseProperty("evaluation"), err.Error(),

@@ -61,6 +61,9 @@ type Config struct {
 	// LedgerDir has a directory where the ledger shall lie in a real bbolt file; empty keeps it in
 	// memory. It is of one world, which must be observed.
 	LedgerDir string
+	// Hung is told of an evaluation of policies or properties that does not end, where they were
+	// loaded with a rego.Watch that somebody looks at. It may be nil, and must not wait for anything.
+	Hung func(error)
 	// MaxClockStep is as in the configuration; with 0 there is only one clock.
 	MaxClockStep time.Duration
 }
@@ -350,10 +353,19 @@ type asked struct {
 	set *rego.Set
 }
 
+// asking is the context of a question to policies or properties.
+func (w *World) asking(ctx context.Context) context.Context {
+	if w.Config.Hung == nil {
+		return ctx
+	}
+	return rego.WhenHung(ctx, w.Config.Hung)
+}
+
 // Decide implements gate.Policies.
 func (a asked) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error) {
 	var e rego.Evaluation
 	var err error
+	ctx = a.w.asking(ctx)
 	if a.w.Asked == nil {
 		e.Decision, err = a.set.Decide(ctx, f)
 	} else {

@@ -59,8 +59,8 @@ again with replay, tell it with explain, and keep it in a directory regressions 
 configuration: check replays what lies there before it tries any seed, and ends where that fails.
 
 Exit code: 0 passed, 1 a promise was broken, 2 bad input, 3 vacuous: a situation was not met or a
-rule never true or never false, a plugin never obeyed or never overruled, or the run was
-interrupted, 4 two runs of a seed differed, 5 a plugin hung.
+rule never true or never false, or a plugin never obeyed or never overruled, 4 two runs of a seed
+differed, 5 a plugin, or an expression of a policy, did not come back, 130 interrupted.
 
 Examples:
 
@@ -123,15 +123,18 @@ func (c *checkCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if past != nil && len(past.Failures) > 0 {
+	if past != nil && (len(past.Failures) > 0 || past.PolicyHang != "") {
 		return c.finish(a, past)
 	}
 	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: c.Failures, a: a}
 	if !c.quiet() {
 		r.status.a = a
 	}
-	r.run()
+	hung := r.run()
 	out := r.report(c.subject())
+	if hung != nil {
+		hung.tell(out)
+	}
 	if past != nil {
 		out.Regressions = past.Regressions
 	}
@@ -144,10 +147,10 @@ func (c *checkCmd) Run(a *app) error {
 // quiet reports whether nothing but JSON goes to stdout.
 func (o *outputFlags) quiet() bool { return o.JSON == "-" }
 
-// within is true for so long.
-func within(d time.Duration) func() bool {
+// within is true for so long, and until the command is interrupted.
+func (a *app) within(d time.Duration) func() bool {
 	end := time.Now().Add(d)
-	return func() bool { return time.Now().Before(end) }
+	return func() bool { return a.ctx.Err() == nil && time.Now().Before(end) }
 }
 
 func (f *projectFlags) subject() string {
@@ -161,8 +164,7 @@ func (f *projectFlags) subject() string {
 func (c *checkCmd) failures(a *app, r *runner, out *report.Run) error {
 	for _, f := range r.failed {
 		before := len(report.StepsOf(f.Scenario))
-		small := r.p.Shrink(f, c.Shrinks, r.status.count("shrinking: %s", within(c.ShrinkTime)))
-		r.status.clear()
+		small := c.shrunk(a, r, f, out)
 		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
 		row := c.row(small, before, name, layoutOf(c.Layout))
 		if err := c.tell(a, &row, small.Scenario.Encode(), out); err != nil {
@@ -177,6 +179,24 @@ func (c *checkCmd) failures(a *app, r *runner, out *report.Run) error {
 		}
 	}
 	return nil
+}
+
+// shrunk is the failure with fewer steps; as it is where policies do not answer any more.
+func (c *checkCmd) shrunk(a *app, r *runner, f *sim.Failure, out *report.Run) *sim.Failure {
+	if out.PolicyHang != "" {
+		return f
+	}
+	small := f
+	more := r.status.count("shrinking: %s", a.within(c.ShrinkTime))
+	var made *sim.Failure
+	hung := a.ask(func() { made = r.p.Shrink(f, c.Shrinks, more) })
+	r.status.clear()
+	if hung != nil {
+		hung.tell(out)
+	} else {
+		small = made
+	}
+	return small
 }
 
 // tell puts a failure into the run and prints it, first of all, so that a file that cannot be
@@ -244,11 +264,13 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 	switch {
 	case len(out.Failures) > 0:
 		out.Exit = exitViolation
-	case out.Hung > 0:
-		out.Exit = exitPluginHang
+	case out.Hung > 0, out.PolicyHang != "":
+		out.Exit = exitHang
 	case len(out.Unequal) > 0:
 		out.Exit = exitIndeterminate
-	case len(out.Vacuous) > 0 && !c.AllowVacant, out.Interrupted:
+	case out.Interrupted:
+		out.Exit = exitInterrupted
+	case len(out.Vacuous) > 0 && !c.AllowVacant:
 		out.Exit = exitVacuous
 	}
 	out.VacuousAllowed = c.AllowVacant
@@ -283,6 +305,9 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 
 // summary is the end of a run on a terminal.
 func (a *app) summary(out *report.Run) {
+	if out.PolicyHang != "" {
+		a.printf("POLICY HANG: %s\n", screen.Line(out.PolicyHang))
+	}
 	if out.Histories == 0 && len(out.Failures) > 0 {
 		return // a regression failed, and no seed was tried
 	}
@@ -294,6 +319,7 @@ func (a *app) summary(out *report.Run) {
 	switch {
 	case out.Interrupted:
 		a.printf("interrupted: %s\n", out.NotTried())
+	case out.PolicyHang != "":
 	case out.Untried > 0:
 		a.printf("the budget ended it: %s\n", out.NotTried())
 	}
@@ -307,7 +333,8 @@ func (a *app) summary(out *report.Run) {
 		a.printf("plugin %s: obeyed %s, overruled %s\n", screen.Line(p.Name),
 			tier.Count(p.Obeyed, "time"), tier.Count(p.Overruled, "time"))
 	}
-	if len(out.Failures) == 0 { // a failure ends the run before it has met everything
+	// A failure ends the run before it has met everything.
+	if len(out.Failures) == 0 && out.PolicyHang == "" {
 		for _, line := range lines(out.NotApplicable()) {
 			a.printf("not applicable: %s\n", line)
 		}
@@ -318,7 +345,7 @@ func (a *app) summary(out *report.Run) {
 	switch {
 	case out.Exit == exitPassed:
 		a.printf("passed\n")
-	case out.Interrupted:
+	case out.Interrupted, out.PolicyHang != "":
 		a.printf("not passed\n")
 	case out.Exit == exitVacuous:
 		a.printf("not passed: more --seeds may meet it; --allow-vacuous is for runs that are short " +
@@ -364,8 +391,8 @@ func (r *runner) report(subject string) *report.Run {
 	if r.p.Promises != nil && out.Judged == 0 {
 		out.Vacuous = append(out.Vacuous, "no deletion was put to the rules of package tierd.sim")
 	}
-	if len(r.failed) > 0 {
-		out.Vacuous = nil // the run ended at the failure: what it did not meet says nothing
+	if len(r.failed) > 0 || out.Interrupted {
+		out.Vacuous = nil // the run ended there: what it did not meet says nothing
 	}
 	slices.Sort(out.Unequal)
 	return &out
@@ -387,9 +414,11 @@ type runner struct {
 	rules  []sim.RuleSeen
 	heeded []sim.PluginHeeded
 	sum    report.Run
+	over   bool // what histories come to counts no more
 }
 
-func (r *runner) run() {
+// run makes the histories. The hang is nil where they all ended.
+func (r *runner) run() *hang {
 	began := time.Now()
 	ctx := r.a.ctx
 	if r.flags.Budget > 0 {
@@ -415,9 +444,13 @@ func (r *runner) run() {
 			}
 		})
 	}
-	wait.Wait()
-	if r.next <= r.to && len(r.failed) < r.stopAt {
-		r.sum.Untried, r.sum.Interrupted = r.to-r.next+1, r.a.ctx.Err() != nil
+	hung := r.a.ask(wait.Wait)
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	if made := uint64(r.sum.Histories); made < r.to-r.from+1 && len(r.failed) < r.stopAt {
+		r.sum.Untried = r.to - r.from + 1 - made
+		r.sum.Interrupted = hung == nil && r.a.ctx.Err() != nil
 	}
 	r.sum.From, r.sum.To, r.sum.Elapsed = r.from, max(r.next, r.from+1)-1, time.Since(began)
 	slices.SortFunc(r.failed, func(a, b *sim.Failure) int { return cmp.Compare(a.Seed, b.Seed) })
@@ -425,13 +458,20 @@ func (r *runner) run() {
 		r.failed = r.failed[:r.stopAt]
 	}
 	r.status.clear()
+	return hung
+}
+
+// stuck reports whether policies or properties do not answer any more. What histories come to then
+// says nothing.
+func (r *runner) stuck() bool {
+	return r.p.Config.Policies.Hung() != nil || r.p.Promises != nil && r.p.Promises.Hung() != nil
 }
 
 // take gives the next seed.
 func (r *runner) take(ctx context.Context) (uint64, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.next > r.to || len(r.failed) >= r.stopAt || ctx.Err() != nil {
+	if r.next > r.to || len(r.failed) >= r.stopAt || ctx.Err() != nil || r.over || r.stuck() {
 		return 0, false
 	}
 	r.next++
@@ -443,12 +483,14 @@ const boltEvery = 25
 
 // find makes the history of a seed, with its ledger in a file where it is its turn.
 func (r *runner) find(seed uint64) (out *sim.Outcome, failure *sim.Failure, onBolt bool) {
+	p := *r.p
+	p.Config.Hung = r.a.whenHung(seed)
 	if seed%boltEvery == 0 {
-		if out, failure, err := r.p.FindOnBolt(seed); err == nil {
+		if out, failure, err := p.FindOnBolt(seed); err == nil {
 			return out, failure, true
 		}
 	}
-	out, failure = r.p.Find(seed)
+	out, failure = p.Find(seed)
 	return out, failure, false
 }
 
@@ -456,10 +498,15 @@ func (r *runner) try(seed uint64) {
 	out, failure, onBolt := r.find(seed)
 	again := out
 	if seed%repeatEvery == 0 {
-		again = r.p.Run(choose.NewRandom(seed), sim.Options{})
+		p := *r.p
+		p.Config.Hung = r.a.whenHung(seed)
+		again = p.Run(choose.NewRandom(seed), sim.Options{})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over || r.stuck() {
+		return
+	}
 	if failure != nil {
 		r.failed = append(r.failed, failure)
 	}

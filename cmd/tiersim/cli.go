@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -22,7 +24,8 @@ const (
 	exitBadInput      = 2 // usage, configuration, policies or scenario
 	exitVacuous       = 3 // a situation was not met, or a rule not tried: nothing was shown
 	exitIndeterminate = 4 // two runs of one seed differed
-	exitPluginHang    = 5 // a plugin did not come back
+	exitHang          = 5 // a plugin, or an expression of a policy, did not come back
+	exitInterrupted   = 130
 )
 
 // cli is the command line.
@@ -40,12 +43,18 @@ type cli struct {
 type system struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
+	lookEvery      time.Duration // at evaluations of policies; 0 is a second
 }
 
 // app is what every command runs with.
 type app struct {
 	system
-	ctx context.Context
+	ctx   context.Context
+	watch *rego.Watch // of all evaluations
+	hung  chan *hang  // the first that does not end
+
+	mu  sync.Mutex
+	dir string // of scratch; "" where nobody needed one yet
 }
 
 const description = `tiersim tries your tierd configuration, policies and properties on simulated
@@ -89,15 +98,22 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 		complain("tiersim: %v", err)
 		return exitBadInput
 	}
-	err = parsed.Run(&app{system: sys, ctx: ctx})
+	a := &app{system: sys, ctx: ctx}
+	defer a.clean()
+	defer a.look()()
+	err = parsed.Run(a)
 	var problems config.Problems
 	var policy rego.Errors
 	var ended *verdict
+	var hung *hang
 	switch {
 	case err == nil:
 		return exitPassed
 	case errors.As(err, &ended):
 		return ended.code // it was said already
+	case errors.As(err, &hung):
+		complain("tiersim: %v", err)
+		return exitHang
 	case errors.As(err, &problems), errors.As(err, &policy):
 		complain("%v", err) // each line begins with its place
 	default:

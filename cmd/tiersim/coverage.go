@@ -28,14 +28,22 @@ func (c *coverageCmd) Run(a *app) error {
 	}
 	r := &runner{p: p, from: from, to: to, flags: &c.runFlags, stopAt: seedsMax, a: a,
 		status: status{a: a}}
-	r.run()
-	a.printf("%s", r.report(c.subject()).Matrix())
+	hung := r.run()
+	out := r.report(c.subject())
+	a.printf("%s", out.Matrix())
+	if hung != nil {
+		return hung
+	}
 	if n := len(r.failed); n > 0 {
 		verb := "break"
 		if n == 1 {
 			verb = "breaks"
 		}
 		a.printf("\n%s %s a promise: run tiersim check\n", tier.Count(n, "history"), verb)
+	}
+	if out.Interrupted {
+		a.printf("\ninterrupted: %s\n", out.NotTried())
+		return ended(exitInterrupted)
 	}
 	return nil
 }

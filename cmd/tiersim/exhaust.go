@@ -33,7 +33,8 @@ operation that changes something, and every fault of every call of the store. St
 before are not gone on from again. The log is one of the first table, which --table names.
 
 Exit code: 0 if every history within the bounds keeps every promise, 1 if one does not, 3 if the
-search ended before, or no local segment of the log was deleted in any of them.`
+search ended before, or no local segment of the log was deleted in any of them, 130 if it was
+interrupted.`
 }
 
 // Run tries them.
@@ -68,8 +69,11 @@ func (c *exhaustCmd) Run(a *app) error {
 			})
 		})
 	}
-	wait.Wait()
+	hung := a.ask(wait.Wait)
 	s.clear()
+	if hung != nil {
+		return hung
+	}
 	histories, states, deletions, stopped := 0, 0, 0, false
 	for _, e := range found {
 		histories, states, stopped = histories+e.Histories, states+e.States, stopped || e.Stopped
@@ -84,7 +88,7 @@ func (c *exhaustCmd) Run(a *app) error {
 	switch {
 	case stopped && a.ctx.Err() != nil:
 		a.printf("interrupted: it is NOT exhaustive\n")
-		return ended(exitVacuous)
+		return ended(exitInterrupted)
 	case stopped:
 		a.printf("the budget ended the search: it is NOT exhaustive\n")
 		return ended(exitVacuous)

@@ -22,7 +22,9 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], system{os.Stdout, os.Stderr, os.LookupEnv})
+	context.AfterFunc(ctx, stop) // a second one ends the process at once
+	code := run(ctx, os.Args[1:], system{stdout: os.Stdout, stderr: os.Stderr,
+		lookupEnv: os.LookupEnv})
 	stop()
 	os.Exit(code)
 }

@@ -43,14 +43,31 @@ func (f *projectFlags) load(a *app, layout tier.Layout) (*sim.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Scratch = scratch
+	p.Scratch = a.scratch
 	return p, nil
 }
 
-// scratch makes a directory of its own for a ledger that lies in a file.
-func scratch() (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp("", "tiersim-")
+// scratch makes a directory of its own for a ledger that lies in a file. All are in one, which goes
+// with the command: whatever hangs does not remove its own.
+func (a *app) scratch() (dir string, remove func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dir == "" {
+		if a.dir, err = os.MkdirTemp("", "tiersim-"); err != nil {
+			return "", nil, err
+		}
+	}
+	dir, err = os.MkdirTemp(a.dir, "")
 	return dir, func() { _ = os.RemoveAll(dir) }, err
+}
+
+// clean removes what scratch made.
+func (a *app) clean() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dir != "" {
+		_ = os.RemoveAll(a.dir)
+	}
 }
 
 func (f *projectFlags) read(a *app, layout tier.Layout) (*sim.Project, error) {
@@ -78,7 +95,8 @@ func (f *projectFlags) read(a *app, layout tier.Layout) (*sim.Project, error) {
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: relative(p.Path), Source: p.Content}
 	}
-	opts := rego.Options{Facts: cfg.FactNames(), Fields: cfg.FactFields(), Timeout: rego.NoTimeout}
+	opts := rego.Options{Facts: cfg.FactNames(), Fields: cfg.FactFields(), Timeout: rego.NoTimeout,
+		Watch: a.watch}
 	set, err := rego.Load(modules, files.Document, opts)
 	if err != nil {
 		return nil, err
@@ -88,7 +106,7 @@ func (f *projectFlags) read(a *app, layout tier.Layout) (*sim.Project, error) {
 		return nil, err
 	}
 	p := &sim.Project{Config: worldOf(cfg, set), Promises: promises}
-	p.Config.Layout = layout
+	p.Config.Layout, p.Config.Hung = layout, a.whenHung(0)
 	if p.Config.Plugins, err = plugins(files); err != nil {
 		return nil, err
 	}

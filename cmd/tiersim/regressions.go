@@ -79,13 +79,22 @@ func (c *checkCmd) past(a *app, p *sim.Project) (out *report.Run, err error) {
 	projects := map[tier.Layout]*sim.Project{layoutOf(c.Layout): p}
 	out = &report.Run{Subject: c.subject(), Digest: p.Digest}
 	for i, s := range list {
+		if a.ctx.Err() != nil {
+			break
+		}
 		layout := layoutOf(s.Layout, c.Layout)
 		if projects[layout] == nil {
 			if projects[layout], err = c.load(a, layout); err != nil {
 				return nil, err
 			}
 		}
-		outcome, unfit := projects[layout].Again(s)
+		var outcome *sim.Outcome
+		var unfit error
+		if hung := a.ask(func() { outcome, unfit = projects[layout].Again(s) }); hung != nil {
+			hung.tell(out)
+			out.PolicyHang = files[i] + ": " + out.PolicyHang
+			return out, nil
+		}
 		row := report.Regression{Scenario: files[i]}
 		if unfit != nil {
 			row.Unfit = unfit.Error()

@@ -59,7 +59,10 @@ func (f *scenarioFlags) run(a *app) (*replayed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.Replay(s)
+	var out *sim.Outcome
+	if hung := a.ask(func() { out, err = p.Replay(s) }); hung != nil {
+		return nil, fmt.Errorf("%s: %w", f.File, hung)
+	}
 	if err != nil {
 		return nil, mismatch(f.File, s, layout, p.Digest, err)
 	}
@@ -153,8 +156,14 @@ func (c *shrinkCmd) Run(a *app) error {
 		return fmt.Errorf("%s breaks no promise: there is nothing to keep while it shrinks", c.File)
 	}
 	s := status{a: a}
-	small := f.project.Shrink(f.Failure, c.Shrinks, s.count("shrinking: %s", within(c.Time)))
+	var small *sim.Failure
+	hung := a.ask(func() {
+		small = f.project.Shrink(f.Failure, c.Shrinks, s.count("shrinking: %s", a.within(c.Time)))
+	})
 	s.clear()
+	if hung != nil {
+		return hung
+	}
 	name := c.File
 	if c.Out != "" {
 		name = c.Out
@@ -164,5 +173,9 @@ func (c *shrinkCmd) Run(a *app) error {
 	}
 	before, after := len(report.StepsOf(f.Scenario)), len(report.StepsOf(small.Scenario))
 	a.printf("%s: from %s to %d\n", screen.Line(name), tier.Count(before, "step"), after)
+	if a.ctx.Err() != nil {
+		a.printf("interrupted: it may become smaller yet\n")
+		return ended(exitInterrupted)
+	}
 	return nil
 }

@@ -72,7 +72,7 @@ func tiersim(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	var out bytes.Buffer
 	none := func(string) (string, bool) { return "", false }
-	code = run(t.Context(), args, system{&out, &out, none})
+	code = run(t.Context(), args, system{stdout: &out, stderr: &out, lookupEnv: none})
 	return code, out.String()
 }
 

@@ -30,6 +30,9 @@ type evaluation struct {
 
 	slot  int // in Watch.running
 	looks int // of the Watch, since it began
+	// seen is what was left of its steps at the last look, where steps alone bound it: looks begin
+	// anew with each step.
+	seen int64
 }
 
 // evaluate runs an evaluation, in sight of the Watch.

@@ -155,6 +155,9 @@ func deletionSchema() (*schemaNode, *ast.SchemaSet) {
 // Rules are the places of the properties, in the order of their files.
 func (p *Promises) Rules() []Rule { return p.set.Rules() }
 
+// Hung is why these properties judge nothing any more; nil while they do.
+func (p *Promises) Hung() error { return p.set.Hung() }
+
 // Judge asks whether a deletion breaks a property. input is JSON as deletion.json has it. An error
 // of the evaluation, or a message that is no text, is one too.
 func (p *Promises) Judge(ctx context.Context, now tier.Time, input []byte) ([]Broken, error) {

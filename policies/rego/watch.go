@@ -56,15 +56,22 @@ func (w *Watch) leave(e *evaluation) {
 }
 
 // Look is to be called once a second. It returns the evaluations that began ten seconds and their
-// time-out ago, and have not ended, each once. From then on their policies decide nothing, with
-// that error, and whoever waits is told by WhenHung. What has no time-out may take for ever.
+// time-out ago, and have not ended, each once; of those without a time-out, which steps alone
+// bound, the ones that took no step for so long. From then on their policies decide nothing, with
+// that error, and whoever waits is told by WhenHung.
 func (w *Watch) Look() (hung []Hung) {
 	var found []*evaluation
 	w.mu.Lock()
 	for _, e := range w.running {
+		timeout := e.set.opts.Timeout
+		if timeout <= 0 {
+			timeout = DefaultTimeout
+			if left := e.limit.left.Load(); left != e.seen {
+				e.seen, e.looks = left, 0
+			}
+		}
 		e.looks++
-		limit := int(e.set.opts.Timeout/time.Second) + 1 + hungAfter
-		if e.set.opts.Timeout > 0 && e.looks == limit {
+		if e.looks == int(timeout/time.Second)+1+hungAfter {
 			found = append(found, e)
 		}
 	}
@@ -99,8 +106,9 @@ func WhenHung(ctx context.Context, tell func(error)) context.Context {
 // hungError says what does not end.
 func (e *evaluation) hungError() error {
 	err := errHung
-	if log, ok := e.in.text("log", "id"); ok {
-		err = fmt.Errorf("%w, asked about %s of %s", err, e.in.action, log)
+	action, known := e.in.text("action")
+	if log, ok := e.in.text("log", "id"); ok && known {
+		err = fmt.Errorf("%w, asked about %s of %s", err, action, log)
 	}
 	if at := e.before(); at != nil {
 		return fmt.Errorf("%s or next: %w", place(at), err)

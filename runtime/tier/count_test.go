@@ -10,6 +10,7 @@ func TestCount(t *testing.T) {
 		"2 more segments": Count(uint64(2), "more segment"),
 		"1 copy":          Count(1, "copy"),
 		"3 copies":        Count(3, "copy"),
+		"4 days":          Count(4, "day"),
 		"1 crash":         Count(1, "crash"),
 		"0 crashes":       Count(0, "crash"),
 	} {

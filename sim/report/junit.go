@@ -70,7 +70,7 @@ func (r *Run) JUnit() ([]byte, error) {
 	}
 	const whole = "every history keeps every promise"
 	switch {
-	case len(r.Failures) > 0:
+	case len(r.Failures) > 0, r.PolicyHang != "":
 	case r.Interrupted:
 		suite.failed("property", whole, "interrupted: "+r.NotTried(), "")
 	default:
@@ -79,6 +79,9 @@ func (r *Run) JUnit() ([]byte, error) {
 	r.junitOfMet(suite)
 	if r.Hung > 0 {
 		suite.failed("plugin", "every question is answered", r.Hang(), "")
+	}
+	if r.PolicyHang != "" {
+		suite.failed("policy", "every evaluation ends", r.PolicyHang, "")
 	}
 	for _, seed := range r.Unequal {
 		suite.failed("determinism", fmt.Sprintf("seed %d", seed), "two runs differ", "")
@@ -93,7 +96,7 @@ func (r *Run) junitOfMet(suite *junit) {
 		switch {
 		case is:
 			suite.passed(class, name)
-		case len(r.Failures) > 0:
+		case len(r.Failures) > 0, r.PolicyHang != "":
 			suite.skipped(class, name, "a failure ended the run before")
 		case r.VacuousAllowed:
 			suite.skipped(class, name, "VACUOUS: "+why)

@@ -17,30 +17,34 @@ import (
 
 // Run is what a number of histories came to. Times are of the simulated world but for Elapsed.
 type Run struct {
-	Subject    string        `json:"subject"` // the configuration, or what else was simulated
-	Digest     string        `json:"digest"`
-	From       uint64        `json:"from"` // the first seed
-	To         uint64        `json:"to"`   // the last one
-	Histories  int           `json:"histories"`
-	Faultless  int           `json:"faultless"`
-	OnBolt     int           `json:"on_bbolt"` // whose ledger lay in a real bbolt file
-	Repeated   int           `json:"repeated"` // seeds that were run twice, to compare
-	Operations int           `json:"operations"`
-	Effects    int           `json:"effects"`
-	Crashes    int           `json:"crashes"`
-	Decisions  int           `json:"decisions"`   // of the policies
-	Deletions  int           `json:"deletions"`   // of local segments
-	Judged     int           `json:"judged"`      // deletions that the user's properties were asked about
-	Plugins    int           `json:"plugins"`     // questions to plugins
-	Hung       int           `json:"plugin_hang"` // of these, not answered within the fuel
-	HungText   string        `json:"plugin_hang_text,omitempty"`
-	Simulated  time.Duration `json:"simulated_ns"`
-	Elapsed    time.Duration `json:"elapsed_ns"`
-	Situations []Situation   `json:"situations"`
-	Faults     []Fault       `json:"faults,omitempty"`
-	Rules      []Rule        `json:"rules"`
-	Heeded     []Plugin      `json:"plugins_heeded,omitempty"` // the configuration's, in its order
-	Failures   []Failure     `json:"failures"`
+	Subject    string `json:"subject"` // the configuration, or what else was simulated
+	Digest     string `json:"digest"`
+	From       uint64 `json:"from"` // the first seed
+	To         uint64 `json:"to"`   // the last one
+	Histories  int    `json:"histories"`
+	Faultless  int    `json:"faultless"`
+	OnBolt     int    `json:"on_bbolt"` // whose ledger lay in a real bbolt file
+	Repeated   int    `json:"repeated"` // seeds that were run twice, to compare
+	Operations int    `json:"operations"`
+	Effects    int    `json:"effects"`
+	Crashes    int    `json:"crashes"`
+	Decisions  int    `json:"decisions"`   // of the policies
+	Deletions  int    `json:"deletions"`   // of local segments
+	Judged     int    `json:"judged"`      // deletions that the user's properties were asked about
+	Plugins    int    `json:"plugins"`     // questions to plugins
+	Hung       int    `json:"plugin_hang"` // of these, not answered within the fuel
+	HungText   string `json:"plugin_hang_text,omitempty"`
+	// PolicyHang says which expression of a policy or property does not end, and ended the run, and
+	// PolicyHangAt its file:line, where that is known.
+	PolicyHang   string        `json:"policy_hang,omitempty"`
+	PolicyHangAt string        `json:"policy_hang_at,omitempty"`
+	Simulated    time.Duration `json:"simulated_ns"`
+	Elapsed      time.Duration `json:"elapsed_ns"`
+	Situations   []Situation   `json:"situations"`
+	Faults       []Fault       `json:"faults,omitempty"`
+	Rules        []Rule        `json:"rules"`
+	Heeded       []Plugin      `json:"plugins_heeded,omitempty"` // the configuration's, in its order
+	Failures     []Failure     `json:"failures"`
 	// Regressions were replayed first, and no seed was tried where one of them failed.
 	Regressions []Regression `json:"regressions,omitempty"`
 	Vacuous     []string     `json:"vacuous"`       // what was not met or tried
@@ -241,6 +245,10 @@ func (r *Run) Annotations() string {
 	}
 	if r.Hung > 0 {
 		fmt.Fprintf(&b, "::error title=PLUGIN HANG::%s\n", escape(r.Hang(), false))
+	}
+	if r.PolicyHang != "" {
+		fmt.Fprintf(&b, "::error %stitle=POLICY HANG::%s\n", at(r.PolicyHangAt),
+			escape(r.PolicyHang, false))
 	}
 	level := "error"
 	if r.VacuousAllowed {
