@@ -145,10 +145,11 @@ func (v *version) before(data []byte) bool {
 	return false
 }
 
-// repair has the owner of a log write again what rotted of it, as a broker has it from a replica.
+// repair has the owner of a log write again what rotted of it, as a broker has it from a replica;
+// also what rotted back meanwhile, since of that a file shows nothing, and it is still quarantined.
 func (b *broker) repair(l *brokerLog) {
 	for _, x := range liveRecords(b.w.files(l.id)) {
-		if v := b.w.oracle.knows(x.fileName, x.data); v != nil && v.rotten {
+		if v := b.w.oracle.knows(x.fileName, x.data); v != nil && (v.rotten || v.was != nil) {
 			delete(l.written, x.base)
 		}
 	}
