@@ -190,3 +190,33 @@ func loaded(t *testing.T, config string) *plugin.Set {
 	t.Cleanup(func() { must(set.Close()) })
 	return set
 }
+
+// TestTheOracleSeesWhatIsKept: where the engine is told otherwise than the plugin said, it puts up
+// for deletion what is kept, and the oracle says so by its own record.
+func TestTheOracleSeesWhatIsKept(t *testing.T) {
+	t.Parallel()
+	for _, lied := range []bool{false, true} {
+		c := testConfig()
+		c.Plugins = loaded(t, `{"moods": ["keep"]}`)
+		w, err := NewWorld(c, scenarioStart)
+		must(err)
+		defer w.Close()
+		o := w.Observe()
+		w.Trace = func(f engine.Effect, r engine.Result) {
+			if r, ok := r.(engine.Selected); ok && lied {
+				clear(r.Keeps)
+			}
+		}
+		must(w.Start())
+		must(w.Append(orders, 3))
+		must(w.Run())
+		later(w, 2*time.Hour)
+		v := o.Violations()
+		if !lied && (len(v) > 0 || len(o.deletions) > 0) {
+			t.Errorf("as it was said: %v, and %d segments went", v, len(o.deletions))
+		}
+		if lied && (len(v) == 0 || v[0].Property != PluginContainment || v[0].Segment != "orders/0@0") {
+			t.Errorf("otherwise: the oracle says %v", v)
+		}
+	}
+}

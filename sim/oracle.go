@@ -82,8 +82,9 @@ type Oracle struct {
 	// untold are the announced deletions, by sequence number, of which nobody can tell how they
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
-	leave      map[string]bool     // tables all of whose remote data may leave
-	answers    map[question]answer // of the policies, the last one to each question
+	leave      map[string]bool                     // tables all of whose remote data may leave
+	answers    map[question]answer                 // of the policies, the last one to each question
+	keeps      map[tier.LogID]map[tier.Offset]bool // what plugins asked to keep, in this life
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
 	changed    bool      // something did, since rest looked
@@ -172,6 +173,7 @@ func (w *World) Observe() *Oracle {
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
 		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
+		keeps:  map[tier.LogID]map[tier.Offset]bool{},
 		leave:  map[string]bool{},
 		fence:  fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
 		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},

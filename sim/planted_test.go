@@ -72,6 +72,8 @@ var searches = map[planted.Fault]search{
 	planted.HoleIsProof: {by: []Property{NoUncopiedDelete, Gated},
 		often: map[string]int{"owner: removes a segment": 6, "owner: brings a segment back": 8,
 			passes: 2}},
+	planted.KeepIsLeave: {by: []Property{PluginContainment},
+		often: map[string]int{"settings: change the plugins": 6}},
 }
 
 // What shrinking a planted fault may take, and how many steps may be left of it at the median.

@@ -69,6 +69,53 @@ func (w *World) pluginTables() []plugin.Table {
 	return out
 }
 
+// heard notes what the plugins asked to keep, as they said it, where the process takes their answer
+// over: what of it an answer no more speaks of, and all of it where there is none, counts no more.
+func (w *World) heard(f engine.Effect, r engine.Result) {
+	asked, ok := f.(engine.Select)
+	o := w.oracle
+	if !ok || o == nil {
+		return
+	}
+	answer, ok := r.(engine.Selected)
+	if !ok {
+		clear(o.keeps)
+		return
+	}
+	if asked.Generation != w.generation {
+		return
+	}
+	row := 0
+	for _, l := range asked.Logs {
+		keeps := map[tier.Offset]bool{}
+		for _, s := range l.Segments {
+			keeps[s.Base] = answer.Keeps[row] != 0
+			row++
+		}
+		o.keeps[l.Log] = keeps
+	}
+}
+
+// proposed (S12): nothing is put up for local deletion that a plugin keeps by its last answer. By
+// its own record: whatever the process was told, or made of it.
+func (o *Oracle) proposed(ev engine.Event, began []engine.Effect) {
+	if _, other := ev.(engine.Reconfigured); other {
+		clear(o.keeps) // the plugins are asked anew
+	}
+	for _, f := range began {
+		f, deletes := f.(engine.Delete)
+		if !deletes || f.Action != tier.DeleteLocal {
+			continue
+		}
+		for _, c := range f.Segments {
+			if base := c.Segment.Base; o.keeps[f.Log][base] {
+				o.violateAt(PluginContainment, f.Log, base,
+					"segment %d of %s is put up for deletion, and a plugin keeps it", base, f.Log)
+			}
+		}
+	}
+}
+
 // contained (S12): whatever plugins say, what the process would propose to delete of a log is a
 // beginning of what it would propose without them.
 func (o *Oracle) contained() {

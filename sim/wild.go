@@ -6,13 +6,20 @@ import (
 
 // wildNames are the plugins of the built-in project: none, or one of those that every host meets
 // sooner or later.
-var wildNames = []string{"none", "one traps", "one spins", "one answers garbage"}
+var wildNames = []string{"none", "one traps", "one spins", "one answers garbage",
+	"one keeps everything"}
 
 // wildBodies are the instructions of their tierd_select.
 var wildBodies = [][]byte{
 	{0x00},                               // unreachable
 	{0x03, 0x40, 0x0c, 0x00, 0x0b, 0x00}, // loop; br 0; end; unreachable
 	{0x42, 0x7f},                         // i64.const -1: an answer that lies nowhere
+	{
+		0x41, 0x80, 0x80, 0x04, 0x41, 2, // i32.const 65536; i32.const 2: an answer that says keep
+		0x20, 1, 0x41, 9, 0x6c, 0xfc, 0x0b, 0, // local.get 1; i32.const 9; i32.mul; memory.fill
+		0x41, 0x80, 0x80, 0x04, 0xad, 0x42, 32, 0x86, // i64.shl(65536, 32): where it lies
+		0x20, 1, 0x41, 9, 0x6c, 0xad, 0x84, // i64.or(9 * n): how long it is
+	},
 }
 
 // wildFuel is what such a plugin may burn for a batch; it is soon over.

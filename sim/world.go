@@ -191,6 +191,9 @@ func NewWorld(c Config, now tier.Time) (*World, error) {
 func (w *World) Start() error {
 	p := &process{engine: engine.New(), unheard: map[string]bool{}}
 	w.process = p
+	if w.oracle != nil {
+		clear(w.oracle.keeps)
+	}
 	return w.act(w.start)
 }
 
@@ -476,6 +479,9 @@ func (w *World) step(ev engine.Event) {
 	p := w.process
 	began := p.engine.Step(w.Now, ev)
 	p.queue = append(p.queue, began...)
+	if w.oracle != nil {
+		w.oracle.proposed(ev, began)
+	}
 	for _, f := range began {
 		w.emitted = max(w.emitted, f.EffectID())
 	}
@@ -582,6 +588,7 @@ func (w *World) GiveUp() {
 		if a, ok := p.exec.Attempt(c.effect.EffectID()); ok {
 			failed.Attempt = &a
 		}
+		w.heard(c.effect, failed)
 		w.step(engine.Finished{ID: c.effect.EffectID(), Result: failed})
 		return
 	}
@@ -621,6 +628,7 @@ func (w *World) Perform(i int) error {
 		if err != nil || p.err != nil || w.stopped || c.givenUp {
 			return err
 		}
+		w.heard(f, r)
 		if w.Trace != nil {
 			w.Trace(f, r)
 		}

@@ -162,10 +162,14 @@ func (e *Engine) deletable(l *logIndex, t *tableIndex, plugins bool) (list []Del
 			continue
 		}
 		r, identical, _ := l.copyOf(&s)
-		if len(list) == deleteBatchMax || !l.mayAsk(t, i) ||
+		waits := !l.mayAsk(t, i) ||
 			!identical && t.state.State == tier.Enabled && l.states[i] == copied ||
 			e.worthAsking(l, t, i, bytes) > e.now ||
-			plugins && (!e.asked(l, i) || l.keeps(i)) {
+			plugins && (!e.asked(l, i) || l.keeps(i))
+		if planted.Is(planted.KeepIsLeave) && plugins && l.keeps(i) {
+			waits = !s.Closed()
+		}
+		if len(list) == deleteBatchMax || waits {
 			break
 		}
 		after = after.Plus(1, s.Bytes)

@@ -30,6 +30,7 @@ const (
 	HoleIsProof         Fault = "a hole is taken for proof"
 	LineageUnchecked    Fault = "the lineage is not checked"
 	WatermarkIgnored    Fault = "the high watermark is ignored"
+	KeepIsLeave         Fault = "what a plugin keeps is taken for what may go"
 )
 
 // All are the faults, in order.
@@ -37,5 +38,5 @@ func All() []Fault {
 	return []Fault{AdvanceBeforeVerify, RecordAfterDrop, NoDirectorySync, ListingIsProof,
 		UnknownIsFailure, UnknownIsSuccess, NothingIsZero, EpochUnchecked, LineageUnchecked,
 		ErrorIsAllow, PrefixIgnored, RemoveBeforeMove, AttemptUnchecked, WatermarkIgnored,
-		TTLWithoutProof, CopiedNotRestored, ClocksIgnored, NotDrained, HoleIsProof}
+		TTLWithoutProof, CopiedNotRestored, ClocksIgnored, NotDrained, HoleIsProof, KeepIsLeave}
 }
