@@ -104,6 +104,37 @@ func TestTheArchiveIsRead(t *testing.T) {
 	}
 }
 
+// TestTheEndOfALogWithoutItsSource: while a source cannot be read nobody knows where its logs end.
+// They end where the store does once it is configured no more.
+func TestTheEndOfALogWithoutItsSource(t *testing.T) {
+	t.Parallel()
+	s := kafkaSite(t)
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatalf("%v\n%s", err, s.log.String())
+	}
+	code := func() int {
+		b, done, err := Snapshot(t.Context(), s.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := get(t, b, "/api/v1/logs/epochs/0/records?offset=999999")
+		if err := done(); err != nil {
+			t.Error(err)
+		}
+		return w.Code
+	}
+	if err := os.Rename(filepath.Join(s.dir, "kafka"), filepath.Join(s.dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	if c := code(); c != http.StatusServiceUnavailable {
+		t.Errorf("%d while the source is away", c)
+	}
+	s.configure(strings.Replace(kafkaConfig, "name: broker", "name: another", 1))
+	if c := code(); c != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("%d after the source was taken out", c)
+	}
+}
+
 // TestDecodedRecordsHaveABound: what a small batch decompresses to is not all given at once.
 func TestDecodedRecordsHaveABound(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,11 @@ func (l local) Logs() []tier.LogID {
 func (l local) Log(id tier.LogID) (tier.LocalLog, bool) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
-	return l.d.engine.Readable(id)
+	x, ok := l.d.engine.Readable(id)
+	if l.d.sourceNamed(x.Source) == nil {
+		x.Away = false // nobody looks at it any more, and what is in the store is all there is
+	}
+	return x, ok
 }
 
 // From implements read.Local.
