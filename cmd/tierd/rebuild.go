@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
-	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/daemon"
 	"github.com/tierd/tierd/runtime/rebuild"
@@ -43,13 +40,19 @@ Examples:
 
 // Run makes it, and says of what.
 func (c *rebuildCmd) Run(a *app) error {
-	bar := &rebuildBar{}
-	if screen.Terminal(a.stderr) {
-		bar.container = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(64))
+	var copies atomic.Int64
+	looked := decor.Any(func(decor.Statistics) string {
+		return tier.Count(copies.Load(), "copy") + " looked at"
+	})
+	bar := newBar(a, []decor.Decorator{decor.Name("logs "), decor.CountersNoUnit("%d / %d")},
+		[]decor.Decorator{looked})
+	progress := func(p rebuild.Progress) {
+		copies.Store(p.Copies)
+		bar.set(p.LogsDone, p.Logs)
 	}
 	r, err := daemon.Rebuild(a.ctx, a.options(a.quiet()), daemon.RebuildOptions{
 		Replace: c.Replace, Ledger: c.Ledger, Verify: tier.VerifyMode(c.Verify), Dry: c.DryRun,
-		WithoutSources: c.WithoutSources, Progress: bar.update})
+		WithoutSources: c.WithoutSources, Progress: progress})
 	bar.finish()
 	if err != nil {
 		return err
@@ -109,43 +112,4 @@ func printUnnamed(p *page, r *api.Rebuilt) {
 	if more := n - int64(len(r.Unnamed)); more > 0 {
 		p.line("  and %d more", more)
 	}
-}
-
-// rebuildBar shows on a terminal how far a rebuild is. Elsewhere it does nothing.
-type rebuildBar struct {
-	container *mpb.Progress
-	mu        sync.Mutex // guards bar
-	bar       *mpb.Bar
-	copies    atomic.Int64
-}
-
-func (b *rebuildBar) update(p rebuild.Progress) {
-	if b.container == nil {
-		return
-	}
-	b.copies.Store(p.Copies)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bar == nil {
-		b.bar = b.container.AddBar(0,
-			mpb.PrependDecorators(decor.Name("logs "), decor.CountersNoUnit("%d / %d")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-				return tier.Count(b.copies.Load(), "copy") + " looked at"
-			})))
-	}
-	b.bar.SetTotal(p.Logs, false)
-	b.bar.SetCurrent(p.LogsDone)
-}
-
-func (b *rebuildBar) finish() {
-	if b.container == nil {
-		return
-	}
-	b.mu.Lock()
-	bar := b.bar
-	b.mu.Unlock()
-	if bar != nil {
-		bar.SetTotal(-1, true)
-	}
-	b.container.Wait()
 }

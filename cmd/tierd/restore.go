@@ -170,7 +170,7 @@ func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m res
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	bar := newByteBar(a, "restored ", plan.Bytes())
+	bar := newTimedBar(a, "restored ", plan.Bytes())
 	defer bar.finish()
 	t := &restore.Target{Dir: dir, Store: s, Done: bar.add, SetTime: func(name string,
 		at tier.Time) error {

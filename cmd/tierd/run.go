@@ -59,10 +59,13 @@ func (c *runCmd) Run(a *app) error {
 
 // once passes, prints what was done and what is left, and fails where somebody has to look.
 func (c *runCmd) once(a *app, opts daemon.Options, serve daemon.Serve) error {
-	bars := newBars(a)
-	opts.Progress, opts.Log = bars.update, bars.logger(a)
+	bar := newByteBar(a, "copied ")
+	opts.Progress = func(p daemon.Progress) {
+		bar.set(p.CopiedBytes, p.CopiedBytes+p.UncopiedBytes)
+	}
+	opts.Log = bar.logger(a)
 	report, err := daemon.RunOnce(a.ctx, opts, c.RetryFor, serve)
-	bars.finish()
+	bar.finish()
 	if report != nil {
 		table := func(p *page) { printReport(p, report) }
 		err = errors.Join(err, c.print(a, reportJSON(report), table))

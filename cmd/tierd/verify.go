@@ -130,7 +130,7 @@ type verifier struct {
 	logs     []*verify.Log // all of the ledger
 	of       []*verify.Log // those of the subject
 	out      verified
-	bar      *byteBar
+	bar      *bar
 
 	mu       sync.Mutex // guards findings
 	findings []verify.Finding
@@ -207,7 +207,7 @@ func (v *verifier) choose() (list []look, total int64) {
 // run looks at everything and sorts what was found.
 func (v *verifier) run() error {
 	jobs, total := v.choose()
-	v.bar = newByteBar(v.app, "verified ", total)
+	v.bar = newTimedBar(v.app, "verified ", total)
 	defer v.bar.finish()
 	g, ctx := errgroup.WithContext(v.app.ctx)
 	g.SetLimit(v.workers)
