@@ -22,22 +22,6 @@ import (
 // running ends with the process.
 const inChild = "TIERD_TEST_IN_CHILD"
 
-// endlessPolicy compares, in one expression, two values whose end nobody sees.
-const endlessPolicy = `package tierd.endless
-
-deny contains "never" if {
-	two := [d |
-		some _ in [1, 2]
-		list := numbers.range(1, 1000)
-		a := [list | some _ in list]
-		b := [a | some _ in list]
-		c := [b | some _ in list]
-		d := [c | some _ in list]
-	]
-	count({two[0], two[1]}) == 1
-}
-`
-
 // TestPoliciesThatDoNotEnd: a policy in which one expression takes for ever deletes nothing, is
 // told of, and holds up no question of a person; other policies find every worker free, and a stop
 // waits for nobody.
@@ -58,12 +42,16 @@ func TestPoliciesThatDoNotEnd(t *testing.T) {
 }
 
 func hang(t *testing.T) {
+	endless, err := os.ReadFile("../../policies/rego/testdata/endless.rego")
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := newSite(t)
 	if err := os.Mkdir(filepath.Join(s.dir, "policies"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s.configure(siteConfig + "policies: {paths: [policies]}\n")
-	s.put("policies/endless.rego", endlessPolicy)
+	s.put("policies/endless.rego", string(endless))
 	tables := 2 * deleters
 	for i := range tables {
 		s.segments(fmt.Sprintf("t%d/0", i), 2)
@@ -91,7 +79,7 @@ func hang(t *testing.T) {
 		t.Errorf("the plan: %+v, %v", plan, err)
 	}
 	q := &api.WhatIf{Policies: &api.Policies{
-		Modules: []api.PolicyModule{{Path: "q.rego", Source: endlessPolicy}}}}
+		Modules: []api.PolicyModule{{Path: "q.rego", Source: string(endless)}}}}
 	if _, err := r.Compare(t.Context(), q); err == nil || !strings.Contains(err.Error(), "q.rego:") {
 		t.Errorf("a question with policies that do not end: %v", err)
 	}
