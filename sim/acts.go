@@ -185,6 +185,12 @@ func (h *play) clockActs() []act {
 			h.w.Skew = skews[i]
 			h.line(LaneClock, "the store's clock: %s", names[i])
 		}},
+		{kindClock, "is set by NTP", 1, func() {
+			if h.w.Skew < 0 {
+				h.situationsClockBack()
+			}
+			h.sets("is set by NTP")
+		}},
 	}
 }
 

@@ -31,6 +31,9 @@ func (w *World) clocks(ctx context.Context) (tier.Truth, string) {
 	}
 	tolerance := tier.Time(w.Config.Tolerance + time.Second)
 	if p.LastModified < p.Before-tolerance || p.LastModified > p.After+tolerance {
+		if w.Drift != 0 {
+			w.driftedApart++
+		}
 		return tier.No, fmt.Sprintf("an object uploaded at %s was modified at %s by the store's clock",
 			p.Before, p.LastModified)
 	}

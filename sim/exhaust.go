@@ -106,7 +106,7 @@ type narrow struct{ tree *choose.Tree }
 
 // fixedLabels are the choices that a search does not vary.
 var fixedLabels = []string{"workers", "hour of the week", "log", "segments", "version",
-	"a new process in the end", "segment"}
+	"a new process in the end", "segment", "the machine's clock", "ntp"}
 
 // Choose implements choose.Chooser.
 func (n *narrow) Choose(label string, of int) int {

@@ -245,6 +245,7 @@ func (h *play) begin() {
 	h.o.Promises = h.p.Promises
 	h.o.Denied = func(tier.LogID) bool { return h.policy > 0 }
 	h.setDisk(90)
+	h.shape()
 	w.Watch, w.Before, w.Trace, w.Asked = h.watch, h.before, h.after, h.asked
 	w.Answered = h.answered
 	h.heed = newHeed(w)
@@ -335,6 +336,7 @@ func (h *play) steps() {
 		}
 	}
 	h.out.Simulated = h.w.Now.Sub(h.began)
+	h.out.Met[DriftedApart] = h.w.driftedApart
 }
 
 // judge ends the history at the first broken promise.
@@ -594,6 +596,7 @@ func (h *play) crashed() {
 			}
 			return pick
 		})
+		h.boots()
 	}
 	h.startProcess()
 	h.line(LaneCrash, "a new process has started")
@@ -607,7 +610,7 @@ func (h *play) heal() {
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
-	h.w.Skew = 0
+	h.w.Skew, h.w.Drift = 0, 0
 	must(h.w.Return())
 	h.leadersHeal()
 	forbidden := h.w.Config.Delete != h.p.Config.Delete

@@ -10,6 +10,8 @@ type rates struct {
 	faultless bool
 	kinds     map[string]int
 	focus     map[string]int // see Project
+	drift     int            // of drifts
+	ntp       ntp
 }
 
 // The kinds of actions.
@@ -48,6 +50,7 @@ func (p *Project) drawRates(c choose.Chooser) rates {
 	if rate := choose.Rate(c, kindSettings, 0, 1, 2); p.Unsettled {
 		r.kinds[kindSettings] = rate
 	}
+	r.drawShape(c)
 	return r
 }
 

@@ -41,6 +41,7 @@ const (
 	OldLedger
 	LostCommits
 	TwiceAfterRemoval
+	DriftedApart
 	EntryGone
 	Dropped
 	situationsMax
@@ -70,6 +71,7 @@ var situationNames = [situationsMax]string{
 	Dropped:             "a table is dropped",
 	LostCommits:         "commits of the ledger are lost that were said to be durable",
 	TwiceAfterRemoval:   "an upload takes effect once more after its object was removed",
+	DriftedApart:        "something is not removed since the clocks have drifted apart",
 }
 
 // String is the situation in words.
@@ -94,6 +96,13 @@ func (p *Project) NotApplicable(s Situation) string {
 		}
 	case RemoteExpiry, AllExpiredRestart, TwiceAfterRemoval:
 		if !p.Unsettled && !p.expires() {
+			return "no limit and no policy lets a remote segment go"
+		}
+	case DriftedApart:
+		switch {
+		case p.Config.MaxClockStep == 0:
+			return "there is only one clock"
+		case !p.Unsettled && !p.expires():
 			return "no limit and no policy lets a remote segment go"
 		}
 	case DenialAlone:

@@ -79,6 +79,10 @@ type World struct {
 	Paused  bool
 	// Skew is how far the store's clock is ahead of the machine's.
 	Skew time.Duration
+	// Drift is how much faster the machine's clock runs than the store's, in parts per million; NTP
+	// is what becomes of that.
+	Drift int
+	NTP   ntp
 
 	// Trace is told of each effect with its result, in order. It may be nil.
 	Trace func(engine.Effect, engine.Result)
@@ -97,6 +101,9 @@ type World struct {
 	// Answered is told what the plugins answered to each question, and which of them gave no answer.
 	// It may be nil.
 	Answered func(engine.Selected, []plugin.Fault)
+
+	// driftedApart counts how often clocks did not agree of which one drifts.
+	driftedApart int
 
 	attempts   uint64
 	probes     uint64
@@ -490,8 +497,11 @@ func (w *World) step(ev engine.Event) {
 	}
 }
 
-// Advance lets time pass.
-func (w *World) Advance(d time.Duration) { w.Now = w.Now.Add(d) }
+// Advance lets so much time pass on the machine's clock.
+func (w *World) Advance(d time.Duration) {
+	w.Now = w.Now.Add(d)
+	w.apart(d)
+}
 
 // Run scans and performs until a scan brings nothing new and nothing is left to start. Effects that
 // wait for a time stay. The error is why the process ended, if it did.
