@@ -3,7 +3,6 @@ package rego
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -52,12 +51,20 @@ func comma(b []byte, open byte) []byte {
 
 // appendString escapes what encoding/json does, HTML's signs included.
 func appendString(b []byte, s string) ([]byte, error) {
-	plain := !strings.ContainsFunc(s, func(r rune) bool {
-		return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r)
-	})
-	if plain {
-		return append(append(append(b, '"'), s...), '"'), nil
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\', '<', '>', '&':
+			return appendEscaped(b, s)
+		default:
+			if c < ' ' || c > '~' {
+				return appendEscaped(b, s)
+			}
+		}
 	}
+	return append(append(append(b, '"'), s...), '"'), nil
+}
+
+func appendEscaped(b []byte, s string) ([]byte, error) {
 	text, err := json.Marshal(s)
 	return append(b, text...), err
 }
