@@ -432,14 +432,14 @@ func (o *Oracle) behind(ledger *ledgerTruth) {
 		return
 	}
 	for _, id := range p.engine.Logs() {
-		v, _ := p.engine.Log(id)
+		copied, opened := p.engine.Copied(id)
 		l := ledger.log(id)
-		ahead := v.Opened && (l == nil || v.Copied > l.state.Copied)
+		ahead := opened && (l == nil || copied > l.state.Copied)
 		if !ahead {
 			delete(p.unheard, id.String())
 		} else if !p.unheard[id.String()] {
 			o.violate(PersistBeforeAct, "the engine takes %s for copied up to %d, and that is not "+
-				"durable", id, v.Copied)
+				"durable", id, copied)
 		}
 	}
 }

@@ -88,6 +88,15 @@ func (e *Engine) Table(name string) TableView {
 	return v
 }
 
+// Copied returns the copied offset of a log; false where it is not opened.
+func (e *Engine) Copied(id tier.LogID) (tier.Offset, bool) {
+	l := e.logs[id]
+	if l == nil || !l.opened {
+		return 0, false
+	}
+	return l.state.Copied, true
+}
+
 // Log returns what is known of a log.
 func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 	l := e.logs[id]
