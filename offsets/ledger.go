@@ -287,32 +287,18 @@ func (l *Ledger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, erro
 	}
 	var out []tier.Fact
 	err = l.medium.View(func(r Reader) error {
-		low, high := factRange(kindCopy, h.number, from, to)
-		err := scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
-			c, err := decodeCopy(pos, body)
-			out = append(out, tier.Fact{Position: pos, Epoch: c.Epoch, At: c.FinishedAt,
-				Copied: c.copied, Add: &c.Copy})
-			return err
-		})
-		if err != nil {
-			return err
+		for _, k := range factKinds {
+			low, high := factRange(k, h.number, from, to)
+			err := scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
+				f, err := decodeFact(k, pos, body)
+				out = append(out, f)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
-		low, high = factRange(kindMark, h.number, from, to)
-		err = scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
-			m, err := decodeMark(body)
-			out = append(out, m.fact(pos))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		low, high = factRange(kindHole, h.number, from, to)
-		return scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
-			hole, err := decodeHole(body, nil)
-			out = append(out, tier.Fact{Position: pos, Epoch: hole.epoch, At: hole.At,
-				Copied: hole.copied, Hole: &hole.Hole})
-			return err
-		})
+		return nil
 	})
 	if err != nil {
 		return nil, l.fail(err)
@@ -322,6 +308,26 @@ func (l *Ledger) Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, erro
 		out[i].Incarnation = h.state.Incarnation
 	}
 	return out, nil
+}
+
+// factKinds are the kinds of entries that are facts.
+var factKinds = []kind{kindCopy, kindMark, kindHole}
+
+// decodeFact reads the entry of a fact. What it lacks is its log's incarnation.
+func decodeFact(k kind, pos tier.Position, body []byte) (tier.Fact, error) {
+	switch k {
+	case kindCopy:
+		c, err := decodeCopy(pos, body)
+		return tier.Fact{Position: pos, Epoch: c.Epoch, At: c.FinishedAt, Copied: c.copied,
+			Add: &c.Copy}, err
+	case kindMark:
+		m, err := decodeMark(body)
+		return m.fact(pos), err
+	default:
+		hole, err := decodeHole(body, nil)
+		return tier.Fact{Position: pos, Epoch: hole.epoch, At: hole.At, Copied: hole.copied,
+			Hole: &hole.Hole}, err
+	}
 }
 
 // Restore calls fn for each log, in the order in which they were opened, with its state, its
@@ -373,9 +379,8 @@ func readLog(r Reader, h *header) ([]tier.Remote, []tier.Attempt, error) {
 		}
 		return err
 	})
-	if err == nil && (uint64(len(copies)) != h.copies || gone != h.gone) {
-		err = named(logKey(h.number), fmt.Errorf("%w: it has %d copies, %d of them out of the log, "+
-			"but says %d and %d", tier.ErrDamaged, len(copies), gone, h.copies, h.gone))
+	if err == nil {
+		err = h.checkCopies(uint64(len(copies)), gone)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -388,6 +393,16 @@ func readLog(r Reader, h *header) ([]tier.Remote, []tier.Attempt, error) {
 		return err
 	})
 	return copies, attempts, err
+}
+
+// checkCopies checks what the log says of its copies against how many there are, and how many of
+// them are out of the log.
+func (h *header) checkCopies(copies, gone uint64) error {
+	if copies == h.copies && gone == h.gone {
+		return nil
+	}
+	return named(logKey(h.number), fmt.Errorf("%w: it has %d copies, %d of them out of the log, "+
+		"but says %d and %d", tier.ErrDamaged, copies, gone, h.copies, h.gone))
 }
 
 // scanBodies calls fn with the position and the body of each fact key in [low, high).

@@ -1,6 +1,7 @@
 package offsets
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -10,8 +11,8 @@ import (
 )
 
 // Reading reads a ledger in memory again and again, each time as a process would that opened it
-// then, for whoever watches the process from outside. All entries are checked each time; those of a
-// log are decoded anew only where one of them changed. The zero Reading has read nothing. It is not
+// then, for whoever watches the process from outside. All entries are checked each time; a log is
+// put together anew only where one of its entries changed, and a fact decoded. The zero Reading has read nothing. It is not
 // safe for concurrent use.
 type Reading struct {
 	ID     string            // of the ledger
@@ -28,6 +29,7 @@ type LogReading struct {
 	Tombstones []Tombstone
 
 	values []*byte // that it was decoded from: where each lies
+	places []*byte // those of Facts
 }
 
 // Read reads what m holds now. Where it errs the Reading stays as it was.
@@ -44,8 +46,8 @@ func (r *Reading) Read(m *Memory) error {
 	for _, h := range l.inOrder() {
 		log := known[h.state.Log]
 		if log == nil || !slices.Equal(log.values, values[h.number]) {
-			if log, err = l.readWhole(h); err != nil {
-				return errors.Join(err, l.Close())
+			if log, err = l.readWhole(h, log); err != nil {
+				return errors.Join(l.fail(err), l.Close())
 			}
 			log.values = values[h.number]
 		}
@@ -58,21 +60,86 @@ func (r *Reading) Read(m *Memory) error {
 	return l.Close()
 }
 
-// readWhole decodes everything that the ledger has of a log.
-func (l *Ledger) readWhole(h *header) (*LogReading, error) {
+// readWhole reads everything that the ledger has of a log, which was before when it was read last,
+// or nil.
+func (l *Ledger) readWhole(h *header, before *LogReading) (*LogReading, error) {
 	out := &LogReading{State: clone(&h.state)}
-	err := l.medium.View(func(r Reader) (err error) {
-		_, out.Attempts, err = readLog(r, h)
-		return err
+	err := l.medium.View(func(r Reader) error {
+		if err := out.readFacts(r, h, before); err != nil {
+			return err
+		}
+		low, high := factRange(kindAttempt, h.number, 0, h.state.Next)
+		return scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
+			a, err := decodeAttempt(pos, body)
+			out.Attempts = append(out.Attempts, a)
+			return err
+		})
 	})
-	if err != nil {
-		return nil, l.fail(err)
+	if err == nil {
+		out.Tombstones, err = l.Tombstones(h.state.Log)
 	}
-	if out.Facts, err = l.Facts(h.state.Log, 0, h.state.Next); err != nil {
-		return nil, err
-	}
-	out.Tombstones, err = l.Tombstones(h.state.Log)
 	return out, err
+}
+
+// readFacts reads the facts, and checks what the log says of its copies.
+func (log *LogReading) readFacts(r Reader, h *header, before *LogReading) error {
+	var facts []placed
+	var copies, gone uint64
+	for _, k := range factKinds {
+		low, high := factRange(k, h.number, 0, h.state.Next)
+		err := r.Scan(low, high, func(key, value []byte) error {
+			_, pos := splitFactKey(key)
+			f, known := before.fact(pos, &value[0])
+			if !known {
+				body, err := disclose(key, value)
+				if err == nil {
+					f, err = decodeFact(k, pos, body)
+				}
+				if err != nil {
+					return named(key, err)
+				}
+			}
+			f.Incarnation = h.state.Incarnation
+			facts = append(facts, placed{f, &value[0]})
+			if f.Add != nil {
+				copies++
+				if h.outOfLog(pos, f.Epoch, f.Add.Content.Range) {
+					gone++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(facts, placed.compare)
+	for _, f := range facts {
+		log.Facts, log.places = append(log.Facts, f.Fact), append(log.places, f.place)
+	}
+	return h.checkCopies(copies, gone)
+}
+
+// placed is a fact, and where its entry lies.
+type placed struct {
+	tier.Fact
+	place *byte
+}
+
+func (f placed) compare(other placed) int { return cmp.Compare(f.Position, other.Position) }
+
+// fact is the one at the position, if its entry still lies in that place.
+func (log *LogReading) fact(pos tier.Position, place *byte) (tier.Fact, bool) {
+	if log == nil {
+		return tier.Fact{}, false
+	}
+	i, ok := slices.BinarySearchFunc(log.Facts, pos, func(f tier.Fact, pos tier.Position) int {
+		return cmp.Compare(f.Position, pos)
+	})
+	if !ok || log.places[i] != place {
+		return tier.Fact{}, false
+	}
+	return log.Facts[i], true
 }
 
 // byLog says of each log, by its number, where the values of its entries lie: its state, and what
