@@ -86,68 +86,83 @@ func CheckName(name string) error {
 	return nil
 }
 
-// log is the directory of a log.
-func (k Keys) log(id tier.LogID) string {
-	return k.ledger + "/logs/" + escape(id.Table) + "/" + escape(id.Name) + "/"
+// log begins a key with the directory of a log.
+func (k Keys) log(id tier.LogID) []byte {
+	b := make([]byte, 0, 256) // as much as nearly all keys need
+	b = append(append(b, k.ledger...), "/logs/"...)
+	b = append(append(b, escape(id.Table)...), '/')
+	return append(append(b, escape(id.Name)...), '/')
 }
 
 // Attempt is the directory of all files of an attempt, with its slash; the name in o does not
 // matter.
 func (k Keys) Attempt(o tier.ObjectKey) (string, error) {
+	b, err := k.attempt(o)
+	return string(b), err
+}
+
+func (k Keys) attempt(o tier.ObjectKey) ([]byte, error) {
 	if err := CheckLog(o.Log); err != nil {
-		return "", err
+		return nil, err
 	}
 	if o.Base < 0 || o.Epoch == 0 {
-		return "", fmt.Errorf("object of %s: base offset %d, tier epoch %d: want 0 or more, 1 or more",
+		return nil, fmt.Errorf("object of %s: base offset %d, tier epoch %d: want 0 or more, 1 or more",
 			o.Log, o.Base, o.Epoch)
 	}
-	b := padded(keyOf(k.log(o.Log)), uint64(o.Epoch), 10, 8)
+	b := padded(k.log(o.Log), uint64(o.Epoch), 10, 8)
 	b = padded(append(b, '/'), uint64(o.Base), 10, 20)
 	b = hex.AppendEncode(append(b, '-'), o.Attempt[:])
-	return string(append(b, '/')), nil
+	return append(b, '/'), nil
 }
 
 // File is the key of one file of an attempt.
 func (k Keys) File(o tier.ObjectKey) (string, error) {
-	dir, err := k.Attempt(o)
+	b, err := k.attempt(o)
 	if err == nil {
 		err = CheckName(o.Name)
 	}
 	if err != nil {
 		return "", err
 	}
-	return dir + o.Name, nil
+	return string(append(b, o.Name...)), nil
 }
 
 // Manifest is the directory of a log's manifest, with its slash.
 func (k Keys) Manifest(log tier.LogID) (string, error) {
+	b, err := k.manifest(log)
+	return string(b), err
+}
+
+func (k Keys) manifest(log tier.LogID) ([]byte, error) {
 	if err := CheckLog(log); err != nil {
-		return "", err
+		return nil, err
 	}
-	return k.log(log) + "manifest/", nil
+	return append(k.log(log), "manifest/"...), nil
 }
 
 // Entry is the key of the manifest entry at the position.
 func (k Keys) Entry(log tier.LogID, pos tier.Position, attempt tier.AttemptID) (string, error) {
-	dir, err := k.Manifest(log)
+	b, err := k.manifest(log)
 	if err != nil {
 		return "", err
 	}
-	b := padded(keyOf(dir), uint64(pos), 16, 16)
+	b = padded(b, uint64(pos), 16, 16)
 	b = hex.AppendEncode(append(b, '-'), attempt[:])
 	return string(append(b, ".json"...)), nil
 }
 
 // Checkpoint is the key of the manifest's checkpoint of the block at the level.
 func (k Keys) Checkpoint(log tier.LogID, level uint8, block uint64) (string, error) {
-	dir, err := k.Manifest(log)
+	b, err := k.manifest(log)
 	if err == nil {
 		err = checkBlock(level, block)
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%sL%d-%016x.json", dir, level, block), nil
+	b = padded(append(b, 'L'), uint64(level), 10, 1)
+	b = padded(append(b, '-'), block, 16, 16)
+	return string(append(b, ".json"...)), nil
 }
 
 // Owner is the key of the object that names the ledger's owner.
@@ -163,9 +178,6 @@ func (k Keys) Probe(nonce string) (string, error) {
 
 // ErrForeign: the key is none that tierd makes for this ledger.
 var ErrForeign = errors.New("not a key of this ledger")
-
-// keyOf begins a key with a directory.
-func keyOf(dir string) []byte { return append(make([]byte, 0, len(dir)+128), dir...) }
 
 // padded appends n with zeros in front, in so many digits at least.
 func padded(b []byte, n uint64, base, digits int) []byte {
