@@ -12,8 +12,8 @@ import (
 
 // Reading reads a ledger in memory again and again, each time as a process would that opened it
 // then, for whoever watches the process from outside. All entries are checked each time; a log is
-// put together anew only where one of its entries changed, and a fact decoded. The zero Reading has read nothing. It is not
-// safe for concurrent use.
+// put together anew only where one of its entries changed, and only a new fact decoded. The zero
+// Reading has read nothing. It is not safe for concurrent use.
 type Reading struct {
 	ID     string            // of the ledger
 	Logs   []*LogReading     // in the order in which they were opened
@@ -32,9 +32,12 @@ type LogReading struct {
 	places []*byte // those of Facts
 }
 
-// Read reads what m holds now. Where it errs the Reading stays as it was.
+// Read reads what m holds now, also where its owner has crashed. Where it errs the Reading stays as
+// it was.
 func (r *Reading) Read(m *Memory) error {
-	l, err := Open(m.Clone())
+	m.mu.RLock() // what is read is not copied
+	defer m.mu.RUnlock()
+	l, err := Open(&Memory{now: m.now})
 	if err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func (r *Reading) Read(m *Memory) error {
 	for _, log := range r.Logs {
 		known[log.State.Log] = log
 	}
-	now, values := Reading{ID: l.ID()}, m.byLog()
+	now, values := Reading{ID: l.ID()}, m.now.byLog()
 	for _, h := range l.inOrder() {
 		log := known[h.state.Log]
 		if log == nil || !slices.Equal(log.values, values[h.number]) {
@@ -145,11 +148,9 @@ func (log *LogReading) fact(pos tier.Position, place *byte) (tier.Fact, bool) {
 // byLog says of each log, by its number, where the values of its entries lie: its state, and what
 // it has at positions. A value is never empty, never changed in place, and of one key, so that the
 // same place is the same entry.
-func (m *Memory) byLog() map[uint64][]*byte {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+func (s *sortedMap) byLog() map[uint64][]*byte {
 	out := map[uint64][]*byte{}
-	for _, e := range m.now.items {
+	for _, e := range s.items {
 		switch kind(e.key[0]) {
 		case kindLog, kindCopy, kindAttempt, kindTombstone, kindHole, kindMark:
 			number := binary.BigEndian.Uint64(e.key[1:])

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,14 +17,14 @@ func (w *World) startAgain() error {
 	watch := w.Watch
 	w.Watch = nil
 	defer func() { w.Watch = watch }()
-	once := w.persistent()
+	once := w.remains()
 	w.Kill()
 	if err := w.Start(); err != nil {
 		return err
 	}
-	if again := w.persistent(); again != once {
+	if again := w.remains(); !slices.EqualFunc(once, again, remnant.is) {
 		w.oracle.violate(Recovered, "the second start did more than the first: %s",
-			firstDifference(once, again))
+			firstDifference(textOf(once), textOf(again)))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -13,8 +14,9 @@ import (
 
 // BenchmarkHistory makes histories of the built-in project, of seeds that do not fail, and after
 // each of them asks its policies again what they were asked in it: by turns, so that whatever else
-// the machine does slows down both.
+// the machine does slows down both. The heap may grow as in tiersim.
 func BenchmarkHistory(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	p, err := Builtin()
 	if err != nil {
 		b.Fatal(err)

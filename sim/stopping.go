@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tierd/tierd/runtime/vfs"
@@ -23,42 +25,60 @@ func (w *World) Stop() (clean bool) {
 	if err != nil {
 		return false
 	}
-	before := w.persistent()
+	before := w.remains()
 	w.Crash(nil)
-	after := w.persistent()
-	if before != after && w.oracle != nil {
+	after := w.remains()
+	if !slices.EqualFunc(before, after, remnant.is) && w.oracle != nil {
 		w.oracle.violate(CleanStop, "a process stopped cleanly, and a power cut right after took "+
-			"something: %s", firstDifference(before, after))
+			"something: %s", firstDifference(textOf(before), textOf(after)))
 	}
 	return true
 }
 
-// persistent writes down everything that a process leaves: ledger, audit log, source and store, as
-// they are now.
-func (w *World) persistent() string {
+// remnant is one thing that a process leaves.
+type remnant struct {
+	name string
+	data []byte // shared with who has it, and never changed
+}
+
+func (r remnant) is(other remnant) bool {
+	return r.name == other.name && bytes.Equal(r.data, other.data)
+}
+
+// remains is everything that a process leaves: ledger, audit log, source and store, as they are
+// now.
+func (w *World) remains() (out []remnant) {
 	ledger, err := w.ledgerNow()
 	if err != nil {
-		return err.Error()
+		return []remnant{{name: err.Error()}}
 	}
-	var b strings.Builder
-	bytes := func(name string, data []byte) {
-		fmt.Fprintf(&b, "%s, %d bytes: ", name, len(data))
-		b.Write(data)
-		b.WriteByte('\n')
-	}
+	add := func(name string, data []byte) { out = append(out, remnant{name, data}) }
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
-		fmt.Fprintf(&b, "%s\n%s\n%s\n%s\n", plainly(l.state), plainly(l.attempts),
-			plainly(l.tombstones), summary(l.facts))
+		add("state", plainly(l.state))
+		add("attempts", plainly(l.attempts))
+		add("tombstones", plainly(l.tombstones))
+		add("facts", []byte(summary(l.facts)))
 		for _, f := range w.files(l.state.Log) {
-			bytes(fmt.Sprintf("%s %+v", f.at, f.stat), f.data)
+			add(fmt.Sprintf("%s %+v", f.at, f.stat), f.data)
 		}
 	}
 	for _, t := range ledger.tables {
-		fmt.Fprintf(&b, "%s\n", plainly(t))
+		add("table", plainly(t))
 	}
-	w.Disk.Look(auditDir, func(i vfs.Info, data []byte) { bytes(i.Name, data) })
-	w.Objects.Look(bytes)
+	w.Disk.Look(auditDir, func(i vfs.Info, data []byte) { add(i.Name, data) })
+	w.Objects.Look(add)
+	return out
+}
+
+// persistent is what remains, written down.
+func (w *World) persistent() string { return textOf(w.remains()) }
+
+func textOf(remains []remnant) string {
+	var b strings.Builder
+	for _, r := range remains {
+		fmt.Fprintf(&b, "%s: %q\n", r.name, r.data)
+	}
 	return b.String()
 }
 

@@ -42,9 +42,24 @@ type fileName struct {
 	place   filePlace
 }
 
+// parsedPath is what a path is, and always will be.
+type parsedPath struct {
+	fileName
+	ok bool
+}
+
 // parsePath takes a path from the root of the disk apart; ok is false if it is no file of a
 // segment.
 func (w *World) parsePath(p string) (f fileName, ok bool) {
+	parsed, known := w.paths[p]
+	if !known {
+		parsed.fileName, parsed.ok = w.takeApart(p)
+		w.paths[p] = parsed
+	}
+	return parsed.fileName, parsed.ok
+}
+
+func (w *World) takeApart(p string) (f fileName, ok bool) {
 	rest, inside := strings.CutPrefix(p, sourceDir+"/")
 	if !inside {
 		return fileName{}, false

@@ -126,8 +126,9 @@ type World struct {
 	manifests  map[tier.LogID]*manifestTruth
 	ledgerRead ledgerRead
 	filesRead  filesRead
-	bolt       *onBolt // nil while no process has it
-	boltKnown  bool    // the file must hold what was committed
+	paths      map[string]parsedPath // all that were ever looked at
+	bolt       *onBolt               // nil while no process has it
+	boltKnown  bool                  // the file must hold what was committed
 	openBolt   func(at string) (*offsets.Bolt, error)
 	storeRead  storeRead
 }
@@ -175,6 +176,7 @@ var pattern = regexp.MustCompile(logdir.DefaultPattern)
 // NewWorld returns a world with an empty disk and store, and no process yet.
 func NewWorld(c Config, now tier.Time) (*World, error) {
 	w := &World{Config: c, Now: now, openBolt: openBolt, manifests: map[tier.LogID]*manifestTruth{},
+		paths:     map[string]parsedPath{},
 		storeRead: storeRead{seen: map[string]*object{}, names: map[tier.ObjectKey]string{}}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
