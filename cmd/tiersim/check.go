@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -79,12 +78,14 @@ func (r *runFlags) seeds() (from, to uint64, err error) {
 	}
 	from, errFrom := strconv.ParseUint(a, 10, 63)
 	to, errTo := strconv.ParseUint(b, 10, 63)
-	if errTo == nil && to == 0 {
+	switch {
+	case errTo == nil && to == 0:
 		return 0, 0, fmt.Errorf("--seeds %s: no history at all would show nothing", r.Seeds)
-	}
-	if errFrom != nil || errTo != nil || to < from || to-from >= seedsMax {
+	case errFrom != nil || errTo != nil || to < from:
 		return 0, 0, fmt.Errorf("--seeds %s: want a number of histories, or two seeds such as 1..500",
 			r.Seeds)
+	case to-from >= seedsMax:
+		return 0, 0, fmt.Errorf("--seeds %s: %d histories are the most of one run", r.Seeds, seedsMax)
 	}
 	if r.Fresh {
 		first := uint64(time.Now().UnixNano()) >> 10
@@ -109,7 +110,7 @@ func (c *checkCmd) Run(a *app) error {
 	if c.Failures < 1 || c.Shrinks < 0 {
 		return fmt.Errorf("--failures %d --shrinks %d: want at least 1 and 0", c.Failures, c.Shrinks)
 	}
-	if err := room(filepath.Join(c.Out, "x"), c.JUnit, c.JSON); err != nil {
+	if err := room(c.Out, c.JUnit, c.JSON); err != nil {
 		return err
 	}
 	if !c.quiet() {
@@ -138,9 +139,7 @@ func (c *checkCmd) Run(a *app) error {
 	if past != nil {
 		out.Regressions = past.Regressions
 	}
-	if err := c.failures(a, r, out); err != nil {
-		return err
-	}
+	c.failures(a, r, out)
 	return c.finish(a, out)
 }
 
@@ -161,24 +160,21 @@ func (f *projectFlags) subject() string {
 }
 
 // failures shrinks what failed, and writes its files.
-func (c *checkCmd) failures(a *app, r *runner, out *report.Run) error {
+func (c *checkCmd) failures(a *app, r *runner, out *report.Run) {
 	for _, f := range r.failed {
 		before := len(report.StepsOf(f.Scenario))
 		small := c.shrunk(a, r, f, out)
 		name := filepath.Join(c.Out, fmt.Sprintf("tiersim-%d.json", f.Seed))
 		row := c.row(small, before, name, layoutOf(c.Layout))
-		if err := c.tell(a, &row, small.Scenario.Encode(), out); err != nil {
-			return err
-		}
+		kept := c.tell(a, &row, small.Scenario.Encode(), out)
 		if !c.quiet() {
-			if dir, _ := c.regressions(); dir != "" {
+			if dir, _ := c.regressions(); dir != "" && kept {
 				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(shell(dir)),
 					screen.Line(shell(name)))
 			}
 			a.print("\n")
 		}
 	}
-	return nil
 }
 
 // shrunk is the failure with fewer steps; as it is where policies do not answer any more.
@@ -200,27 +196,27 @@ func (c *checkCmd) shrunk(a *app, r *runner, f *sim.Failure, out *report.Run) *s
 }
 
 // tell puts a failure into the run and prints it, first of all, so that a file that cannot be
-// written hides none. Then it writes the page, and the scenario: nil where that has its file.
-func (c *checkCmd) tell(a *app, row *report.Failure, scenario []byte, out *report.Run) error {
+// written hides none. Then it writes the page, and the scenario: nil where that has its file. It is
+// kept unless the scenario could not be written.
+func (c *checkCmd) tell(a *app, row *report.Failure, scenario []byte, out *report.Run) (kept bool) {
 	out.Failures = append(out.Failures, *row)
 	if !c.quiet() {
 		a.print("\n")
 		a.failure(row)
 	}
 	if scenario != nil {
-		if err := os.WriteFile(row.Scenario, scenario, 0o644); err != nil {
-			return err
-		}
+		err := write(row.Scenario, scenario)
+		a.lose(err)
+		kept = err == nil
 	}
 	base := strings.TrimPrefix(filepath.Base(row.Scenario), "tiersim-")
 	page := filepath.Join(c.Out, "tiersim-"+strings.TrimSuffix(base, ".json")+".html")
-	if err := os.WriteFile(page, report.HTML(row, out.Subject, out.Digest), 0o644); err != nil {
-		return err
-	}
-	if !c.quiet() {
+	err := writePage(page, row, out.Subject, out.Digest)
+	a.lose(err)
+	if err == nil && !c.quiet() {
 		a.printf("  report   %s\n", screen.Line(page))
 	}
-	return nil
+	return kept
 }
 
 // row describes a failure that had so many steps before it was shrunk, came about with sources of
@@ -282,9 +278,7 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 		a.print(string(text))
 	} else {
 		if c.JSON != "" {
-			if err := os.WriteFile(c.JSON, text, 0o644); err != nil {
-				return err
-			}
+			a.lose(write(c.JSON, text))
 		}
 		a.summary(out)
 	}
@@ -293,12 +287,10 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(c.JUnit, text, 0o644); err != nil {
-			return err
-		}
+		a.lose(write(c.JUnit, []byte(screen.Visible(string(text)))))
 	}
 	if c.GitHub && !c.quiet() {
-		a.printf("%s", out.Annotations())
+		a.print(screen.Visible(out.Annotations()))
 	}
 	return ended(out.Exit)
 }

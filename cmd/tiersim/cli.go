@@ -53,8 +53,10 @@ type app struct {
 	watch *rego.Watch // of all evaluations
 	hung  chan *hang  // the first that does not end
 
-	mu  sync.Mutex
-	dir string // of scratch; "" where nobody needed one yet
+	mu   sync.Mutex
+	dir  string // of scratch; "" where nobody needed one yet
+	mute error  // why something could not be printed; nil where all was
+	lost bool   // a file could not be written, which was said
 }
 
 const description = `tiersim tries your tierd configuration, policies and properties on simulated
@@ -102,11 +104,17 @@ func run(ctx context.Context, args []string, sys system) (code int) {
 	defer a.clean()
 	defer a.look()()
 	err = parsed.Run(a)
+	a.mu.Lock()
+	mute := a.mute
+	a.mu.Unlock()
+	a.lose(mute)
 	var problems config.Problems
 	var policy rego.Errors
 	var ended *verdict
 	var hung *hang
 	switch {
+	case err == nil && a.lost:
+		return exitBadInput
 	case err == nil:
 		return exitPassed
 	case errors.As(err, &ended):

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -47,7 +46,7 @@ func (c *exhaustCmd) Run(a *app) error {
 		return fmt.Errorf("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0",
 			c.Segments, c.Actions, c.Disturbances)
 	}
-	if err := room(filepath.Join(c.Out, "x")); err != nil {
+	if err := room(c.Out); err != nil {
 		return err
 	}
 	b := sim.Bounds{Segments: c.Segments, Actions: c.Actions, Disturbances: c.Disturbances}
@@ -105,16 +104,13 @@ func (c *exhaustCmd) Run(a *app) error {
 // failed writes the scenario of a failure.
 func (c *exhaustCmd) failed(a *app, p *sim.Project, f *sim.Failure) error {
 	name := filepath.Join(c.Out, "tiersim-exhaust.json")
-	if err := os.WriteFile(name, f.Scenario.Encode(), 0o644); err != nil {
-		return err
-	}
 	row := c.row(f, len(report.StepsOf(f.Scenario)), name, layoutOf(c.Layout))
 	a.failure(&row)
+	a.lose(write(name, f.Scenario.Encode()))
 	page := strings.TrimSuffix(name, ".json") + ".html"
-	html := report.HTML(&row, c.subject(), p.Digest)
-	if err := os.WriteFile(page, html, 0o644); err != nil {
-		return err
+	err := writePage(page, &row, c.subject(), p.Digest)
+	if a.lose(err); err == nil {
+		a.printf("  report   %s\n", screen.Line(page))
 	}
-	a.printf("  report   %s\n", screen.Line(page))
 	return ended(exitViolation)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,14 +50,16 @@ func (c *initCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	for name := range files {
-		names = append(names, name)
-		if _, err := os.Lstat(filepath.Join(c.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there already: name another directory", filepath.Join(c.Dir, name))
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		at := filepath.Join(c.Dir, name)
+		switch _, err := os.Lstat(at); {
+		case err == nil:
+			return fmt.Errorf("%s is there already: name another directory", at)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
 		}
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		at := filepath.Join(c.Dir, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {

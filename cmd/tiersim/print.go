@@ -1,23 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/sim/report"
 )
 
-// printf prints on stdout; where that fails nobody can be told. What policies, properties and names
-// say is told, and does nothing to a terminal.
+// printf prints on stdout; that it could not is told in the end. What policies, properties and
+// names say is told, and does nothing to a terminal.
 func (a *app) printf(format string, args ...any) {
 	a.print(screen.Text(fmt.Sprintf(format, args...)))
 }
 
 // print prints a text as it is.
-func (a *app) print(text string) { _, _ = fmt.Fprint(a.stdout, text) }
+func (a *app) print(text string) {
+	_, err := fmt.Fprint(a.stdout, text)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mute = cmp.Or(a.mute, err)
+}
 
 // failure prints a failure on one screen. Colours are tierd's own alone.
 func (a *app) failure(f *report.Failure) {
@@ -37,17 +41,6 @@ func lines(texts []string) []string {
 		out[i] = screen.Line(s)
 	}
 	return out
-}
-
-// room makes the directories of the files that will be written, before anything is tried: a run of
-// minutes does not end at a directory that is not there.
-func room(files ...string) error {
-	for _, file := range files {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // shell is the word as a shell takes it for one.

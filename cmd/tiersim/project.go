@@ -27,8 +27,8 @@ type projectFlags struct {
 	Config  string   `short:"c" default:"./tierd.yaml" env:"TIERD_CONFIG" help:"Configuration file of tierd, or a directory with a tierd.yaml."`
 	Builtin bool     `help:"Simulate tierd's own project in place of a configuration: the built-in policy, and settings that change at any moment."`
 	Layout  string   `enum:",plain,kafka" default:"" help:"What the simulated sources are: plain, directories of files; or kafka, that of a broker, with leaders that change and replicas that fall behind. Without it they are what the scenario was made with, or else plain." placeholder:"plain|kafka"`
-	Table   []string `help:"A table to simulate besides those of the configuration and the policies; may be repeated." placeholder:"NAME"`
-	Fact    []string `help:"A sample of a fact, for one whose file is not here: NAME=FILE; may be repeated." placeholder:"NAME=FILE"`
+	Table   []string `sep:"none" help:"A table to simulate besides those of the configuration and the policies; may be repeated." placeholder:"NAME"`
+	Fact    []string `sep:"none" help:"A sample of a fact, for one whose file is not here: NAME=FILE; may be repeated." placeholder:"NAME=FILE"`
 }
 
 // tablesMax bounds how many tables are simulated.
@@ -143,7 +143,7 @@ func plugins(files *config.Generation) (*plugin.Set, error) {
 	}
 	set, err := plugin.Load(specs, plugin.Options{Node: "sim"})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", files.Config.Path, err)
+		return nil, files.Config.PluginProblems(err, plugin.NameOf)
 	}
 	return set, nil
 }
@@ -243,7 +243,7 @@ func (f *projectFlags) facts(cfg *config.Config) (known map[string]any, absent [
 	samples := map[string]string{}
 	for _, text := range f.Fact {
 		name, file, ok := strings.Cut(text, "=")
-		if !ok {
+		if !ok || file == "" {
 			return nil, nil, fmt.Errorf("--fact %s: want NAME=FILE", text)
 		}
 		if names := cfg.FactNames(); !slices.Contains(names, name) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -77,7 +76,7 @@ type replayCmd struct {
 
 // Run replays.
 func (c *replayCmd) Run(a *app) error {
-	if err := room(c.HTML); err != nil {
+	if err := room("", c.HTML); err != nil {
 		return err
 	}
 	f, err := c.run(a)
@@ -95,17 +94,14 @@ func (c *replayCmd) Run(a *app) error {
 		if c.HTML != "" {
 			row := report.Failure{Steps: steps, Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots,
 				Scenario: c.File, Replay: c.replayLine(f.Scenario, c.File, f.layout)}
-			return os.WriteFile(c.HTML, report.HTML(&row, c.subject(), p.Digest), 0o644)
+			a.lose(writePage(c.HTML, &row, c.subject(), p.Digest))
 		}
 		return nil
 	}
 	row := c.row(f.Failure, len(steps), c.File, f.layout)
 	a.failure(&row)
 	if c.HTML != "" {
-		html := report.HTML(&row, c.subject(), p.Digest)
-		if err := os.WriteFile(c.HTML, html, 0o644); err != nil {
-			return err
-		}
+		a.lose(writePage(c.HTML, &row, c.subject(), p.Digest))
 	}
 	return ended(exitViolation)
 }
@@ -168,7 +164,7 @@ func (c *shrinkCmd) Run(a *app) error {
 	if c.Out != "" {
 		name = c.Out
 	}
-	if err := os.WriteFile(filepath.Clean(name), small.Scenario.Encode(), 0o644); err != nil {
+	if err := write(filepath.Clean(name), small.Scenario.Encode()); err != nil {
 		return err
 	}
 	before, after := len(report.StepsOf(f.Scenario)), len(report.StepsOf(small.Scenario))

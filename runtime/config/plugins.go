@@ -204,3 +204,25 @@ func jsonNode(v any) *yaml.Node {
 		return word("null")
 	}
 }
+
+// PluginProblems gives each of the errors that err joins the place of its plugin, whose name nameOf
+// takes from it. There is at least one plugin.
+func (c *Config) PluginProblems(err error,
+	nameOf func(error) (name string, cause error)) (out Problems) {
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	for _, err := range all {
+		name, cause := nameOf(err)
+		text := strings.ReplaceAll(cause.Error(), "\n", "; ")
+		p := Problem{Place: c.Plugins[0].Place, Text: text}
+		for _, plugin := range c.Plugins {
+			if plugin.Name == name {
+				p.Place, p.Text = plugin.Place, fmt.Sprintf("plugin %s: %s: %s", name, plugin.Path, text)
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}

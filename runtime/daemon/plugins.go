@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -106,32 +104,9 @@ func loadSet(c *config.Config, modules [][]byte, o plugin.Options) (*plugin.Set,
 	}
 	set, err := plugin.Load(specs, o)
 	if err != nil {
-		return nil, pluginProblems(c, err)
+		return nil, c.PluginProblems(err, plugin.NameOf)
 	}
 	return set, nil
-}
-
-// pluginProblems gives each error the place of its plugin.
-func pluginProblems(c *config.Config, err error) config.Problems {
-	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		all = joined.Unwrap()
-	}
-	var out config.Problems
-	for _, err := range all {
-		p := config.Problem{Place: c.Plugins[0].Place,
-			Text: strings.ReplaceAll(err.Error(), "\n", "; ")}
-		if load := (*plugin.LoadError)(nil); errors.As(err, &load) {
-			i := slices.IndexFunc(c.Plugins, func(p config.Plugin) bool {
-				return p.Name == load.Plugin
-			})
-			p.Place = c.Plugins[i].Place
-			p.Text = fmt.Sprintf("plugin %s: %s: %s", load.Plugin, c.Plugins[i].Path,
-				strings.ReplaceAll(load.Err.Error(), "\n", "; "))
-		}
-		out = append(out, p)
-	}
-	return out
 }
 
 // closePlugins gives back what loadPlugins loaded.

@@ -25,6 +25,14 @@ func (e *LoadError) Error() string { return fmt.Sprintf("plugin %s: %v", e.Plugi
 // Unwrap gives the cause.
 func (e *LoadError) Unwrap() error { return e.Err }
 
+// NameOf takes the name of its plugin from an error of Load. It is "" where the error is of none.
+func NameOf(err error) (name string, cause error) {
+	if load := (*LoadError)(nil); errors.As(err, &load) {
+		return load.Plugin, load.Err
+	}
+	return "", err
+}
+
 // Load makes all plugins ready to run, or none: an error, which joins a LoadError for each, names
 // the plugin and says what would be right. Each is instantiated and configured once, so that one
 // that cannot work refuses the whole generation. The caller closes the set after all of its

@@ -162,7 +162,7 @@ func (f *Failure) Screen(color bool) string {
 	if f.Segment != "" {
 		fmt.Fprintf(&b, "  %s", f.Segment)
 	}
-	fmt.Fprintf(&b, "\n\n  %s\n\n", f.Text)
+	fmt.Fprintf(&b, "\n\n  %s\n\n", cut(f.Text))
 	for i, s := range f.Steps {
 		const most = 10
 		if i == most {
@@ -185,6 +185,16 @@ func (f *Failure) Screen(color bool) string {
 	}
 	fmt.Fprintf(&b, "  replay   %s\n", f.Replay)
 	return b.String()
+}
+
+// cut gives what fits on a screen beside the rest.
+func cut(text string) string {
+	const most = 500
+	letters := []rune(text)
+	if len(letters) <= most {
+		return text
+	}
+	return string(letters[:most]) + "… and " + tier.Count(len(letters)-most, "more letter")
 }
 
 // NotApplicable are the reasons for which histories cannot meet situations, with these, one a line.

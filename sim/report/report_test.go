@@ -33,6 +33,22 @@ func TestLongSteps(t *testing.T) {
 	}
 }
 
+// TestLongText: what a property says stays on one screen; the page and JUnit's message have it all.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	f := report.Failure{Property: "violation a.rego:3", Text: strings.Repeat("ü", 10_000)}
+	const want = "ü… and 9500 more letters\n"
+	if got := f.Screen(false); len(got) > 1200 || !strings.Contains(got, want) {
+		t.Errorf("%d bytes:\n%s", len(got), got)
+	}
+	run := report.Run{Failures: []report.Failure{f}}
+	junit, err := run.JUnit()
+	if err != nil || !strings.Contains(string(junit), f.Text) ||
+		!strings.Contains(string(report.HTML(&f, "tierd.yaml", "")), f.Text) {
+		t.Errorf("it is not whole: %v", err)
+	}
+}
+
 // TestLongNames: a name that is longer than its place does not run into the bars, and those of two
 // logs of one table differ.
 func TestLongNames(t *testing.T) {

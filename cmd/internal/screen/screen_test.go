@@ -22,3 +22,25 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+// TestCommands: nothing that others say is a command to continuous integration; addresses and
+// headings are none.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"::error::x":                 "\\x3a:error::x",
+		"a\n \u00a0::error a=b,c::x": "a\n \u00a0\\x3a:error a=b,c::x",
+		"a ##[group]x ##vso[y] z":    `a \x23#[group]x \x23#vso[y] z`,
+		"::stop-commands::##[x":      `\x3a:stop-commands::\x23#[x`,
+		"say ::error::x":             "say ::error::x",
+		"::ffff:127.0.0.1 ::1 [::]":  "::ffff:127.0.0.1 ::1 [::]",
+		"## a [b] #[c":               "## a [b] #[c",
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("Text(%q) = %q, want %q", text, got, want)
+		}
+		if got := Visible(text); got != text {
+			t.Errorf("Visible(%q) = %q", text, got)
+		}
+	}
+}
