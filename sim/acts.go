@@ -170,6 +170,13 @@ func (h *play) clockActs() []act {
 			h.w.Advance(-time.Duration(s) * time.Second)
 			h.line(LaneClock, "goes back by %d seconds", s)
 		}},
+		{kindClock, "goes back, and the store's does not", 1, func() {
+			s := choose.Number(h.c, "seconds", 1, 5000)
+			h.situationsClockBack()
+			h.w.Advance(-time.Duration(s) * time.Second)
+			h.w.Skew += time.Duration(s) * time.Second
+			h.line(LaneClock, "goes back by %d seconds, and the store's does not", s)
+		}},
 		{kindClock, "leaps", 1, func() {
 			h.w.Advance(100 * time.Hour)
 			h.line(LaneClock, "leaps by 100 hours")
