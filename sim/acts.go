@@ -25,7 +25,7 @@ func (h *play) acts() []act {
 	return slices.Concat(h.ownerActs(), h.processActs(), h.timeActs(), h.operatorActs(),
 		h.settingsActs(), h.clockActs(), h.storeActs(), h.diskActs(), h.stopActs(),
 		h.overlapActs(), h.factsActs(), h.readerActs(), h.decayActs(),
-		h.ledgerActs(), h.rotActs(), h.dropActs())
+		h.ledgerActs(), h.rotActs(), h.dropActs(), h.lossActs())
 }
 
 func (h *play) log() tier.LogID {
@@ -266,7 +266,7 @@ func (h *play) overlapActs() []act {
 		{kindOverlap, "with a pause", 1, func() {
 			h.brake = choose.Number(h.c, "operations on the audit log before", 1, 8)
 		}},
-		{kindOverlap, "with a segment that rots", 1, func() {
+		{kindOverlap, "with a segment that rots", 2, func() {
 			h.deed = h.rots()
 			if h.aside = 0; h.deed != nil {
 				h.aside = choose.Number(h.c, "operations before", 1, 40)

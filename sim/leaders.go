@@ -55,7 +55,7 @@ func (h *play) leaderActs() []act {
 				h.line(LaneDisk, "%s loses its segment %d by its owner's hand", l.id, local[0])
 			}
 		}},
-		{kindOwner, "repairs what rotted", 1, func() { h.broker.repair(h.leaderLog()) }},
+		{kindOwner, "repairs what rotted", 1, func() { h.broker.repair(h.leaderLog(), true) }},
 		{kindOwner, "loses its mount", 1, func() { must(h.w.Vanish()) }},
 		{kindOwner, "has its mount", 2, func() { must(h.w.Return()) }},
 	}
@@ -102,10 +102,12 @@ func (h *play) leadersHeal() {
 	if h.broker == nil {
 		return
 	}
+	ends := []string{"is repaired", "stays as it is"}
+	whole := len(h.o.losses) == 0 || choose.Later(h.c, "what was given up", ends, nil) == 0
 	for _, l := range h.broker.logs {
 		h.w.Advance(time.Millisecond)
 		l.stalled = false
-		h.broker.repair(l)
+		h.broker.repair(l, whole)
 		h.broker.append(l, 1)
 	}
 }

@@ -55,6 +55,9 @@ func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog,
 	store *storeTruth) {
 	records := liveRecords(files)
 	for _, x := range files {
+		if o.givenUp(&x) {
+			continue
+		}
 		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
 		segment := slices.ContainsFunc(records, func(r file) bool { return r.base == x.base })
 		if !closed || !segment || known.wasExpired(l, x.base) || known.expiredBelow(l, x.base) {
@@ -103,6 +106,9 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 		return
 	}
 	oldest := records[0]
+	if o.givenUp(&oldest) {
+		return // only its owner's hand removes what was never copied
+	}
 	table = o.limits(table)
 	// A file that was written again may be taken for younger than its content.
 	young := o.w.Now.Sub(oldest.stat.ModTime) <= table.LocalTTL

@@ -82,6 +82,7 @@ type Oracle struct {
 	// untold are the announced deletions, by sequence number, of which nobody can tell how they
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
+	losses     []loss
 	leave      map[string]bool                     // tables all of whose remote data may leave
 	answers    map[question]answer                 // of the policies, the last one to each question
 	keeps      map[tier.LogID]map[tier.Offset]bool // what plugins asked to keep, in this life
@@ -426,6 +427,7 @@ func (o *Oracle) rest() {
 	for i := range ledger.logs {
 		l := &ledger.logs[i]
 		t := ledger.table(l.state.Log.Table)
+		o.accepted(l)
 		o.started(l, t)
 		o.monotone(l)
 		if !o.old { // an old one counts what has expired since

@@ -147,9 +147,12 @@ func (v *version) before(data []byte) bool {
 
 // repair has the owner of a log write again what rotted of it, as a broker has it from a replica;
 // also what rotted back meanwhile, since of that a file shows nothing, and it is still quarantined.
-func (b *broker) repair(l *brokerLog) {
+// What was given up it writes only where it is to be whole.
+func (b *broker) repair(l *brokerLog, whole bool) {
 	for _, x := range liveRecords(b.w.files(l.id)) {
-		if v := b.w.oracle.knows(x.fileName, x.data); v != nil && (v.rotten || v.was != nil) {
+		v := b.w.oracle.knows(x.fileName, x.data)
+		rotted := v != nil && (v.rotten || v.was != nil)
+		if rotted && (whole || !b.w.oracle.givenUp(&x)) {
 			delete(l.written, x.base)
 		}
 	}
@@ -158,7 +161,7 @@ func (b *broker) repair(l *brokerLog) {
 
 // rotActs let files rot.
 func (h *play) rotActs() []act {
-	return []act{{kindDisk, "lets a segment rot", 1, func() {
+	return []act{{kindDisk, "lets a segment rot", 3, func() {
 		if deed := h.rots(); deed != nil {
 			deed()
 		}

@@ -42,6 +42,7 @@ const (
 	LostCommits
 	TwiceAfterRemoval
 	DriftedApart
+	LossAccepted
 	EntryGone
 	Dropped
 	situationsMax
@@ -67,6 +68,7 @@ var situationNames = [situationsMax]string{
 	Divergence:          "a leader change cuts off what was copied",
 	PluginTrap:          "a plugin traps while something could be deleted",
 	OldLedger:           "an old ledger is put back",
+	LossAccepted:        "the loss of a damaged segment is accepted",
 	EntryGone:           "the entry of a table goes away with something due",
 	Dropped:             "a table is dropped",
 	LostCommits:         "commits of the ledger are lost that were said to be durable",
@@ -117,6 +119,10 @@ func (p *Project) NotApplicable(s Situation) string {
 	case Divergence:
 		if !kafka {
 			return "directories of plain files have no leaders"
+		}
+	case LossAccepted:
+		if !kafka {
+			return "nothing tells that a plain file is damaged"
 		}
 	case PluginTrap:
 		if p.wild == nil {

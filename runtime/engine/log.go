@@ -247,8 +247,7 @@ func (l *logIndex) damageOf(s *tier.LocalSegment, otherwise segmentState) segmen
 		}
 	}
 	for _, a := range l.state.Accepted {
-		// A file written after the loss was accepted is not the one that was given up.
-		if a.Range.Base == s.Base && s.Log.ModTime <= a.At {
+		if a.Range.Base == s.Base && s.Log.ModTime == a.Written {
 			return accepted
 		}
 	}

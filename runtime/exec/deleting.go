@@ -74,7 +74,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	}
 	announced, err := x.deletionOf(f, facts, cp, verdict)
 	if err == nil && len(cp.Content.Files) == 0 {
-		announced.SHA256, err = HashOf(ctx, src, f.Log, facts.Seg.Range.Base, facts.Seg.File)
+		announced.SHA256, err = hashOf(ctx, src, f.Log, facts.Seg.Range.Base, facts.Seg.File)
 	}
 	if err != nil {
 		return keep(tier.CodeAudit, "no audit record, no deletion: %v", err)
@@ -226,9 +226,9 @@ func (x *Executor) deletionOf(f engine.Delete, facts *gate.Facts, cp tier.Copy,
 	return d, nil
 }
 
-// HashOf is the SHA-256 of the local file with the records of the segment at base. It must still be
+// hashOf is the SHA-256 of the local file with the records of the segment at base. It must still be
 // the file that want says: otherwise the error wraps ErrChanged.
-func HashOf(ctx context.Context, src SegmentFiles, log tier.LogID, base tier.Offset,
+func hashOf(ctx context.Context, src SegmentFiles, log tier.LogID, base tier.Offset,
 	want tier.Stat) (sum tier.SHA256, err error) {
 	name, err := src.LogFile(ctx, log, base)
 	if err != nil {

@@ -103,12 +103,13 @@ type TableResumed struct {
 }
 
 // LossAccepted says that an operator accepted the loss of a damaged segment, identified by the
-// hash that its log file had then.
+// hash that its log file had then, and by when that was written last: a file of another time is not
+// the one that was given up, whatever clocks say.
 type LossAccepted struct {
-	Log    LogID
-	Range  Range
-	SHA256 SHA256
-	At     Time
+	Log     LogID
+	Range   Range
+	SHA256  SHA256
+	Written Time // modification time of the file
 }
 
 // TierChanged moves a table's tiering on: ENABLED -> DISABLING -> DISABLED -> ENABLED, and DISABLED

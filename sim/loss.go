@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/sim/choose"
+)
+
+// A damaged segment blocks its own log until its owner repairs it, or an operator accepts its loss:
+// then it is a hole, and copying goes on behind it. The file stays.
+
+// AcceptLoss plays "tierd accept-loss" for the segment at base, as the daemon does it. refused says
+// why it is not accepted; the error is why the process ended.
+func (w *World) AcceptLoss(id tier.LogID, base tier.Offset) (refused, err error) {
+	err = w.act(func() error {
+		p := w.process
+		list, _ := p.engine.Segments(id)
+		i := slices.IndexFunc(list, func(v engine.SegmentView) bool {
+			return v.Base == base && v.Local && !v.Remote && v.Segment.Closed()
+		})
+		if i < 0 {
+			refused = fmt.Errorf("%s@%d: no closed segment that is not copied", id, base)
+			return nil
+		}
+		v := list[i]
+		keeps := func() {}
+		if w.oracle != nil {
+			keeps = w.oracle.gaveUp(id, v.Range)
+		}
+		ev, why, err := p.exec.AcceptLoss(context.Background(), SourceName, id, v.Segment)
+		if refused = why; why != nil {
+			keeps()
+		}
+		if ev != nil {
+			w.step(*ev)
+		}
+		return err
+	})
+	return refused, err
+}
+
+// loss is a damaged segment that an operator gave up, as it was then.
+type loss struct {
+	log tier.LogID
+	tier.Range
+	data []byte
+}
+
+// gaveUp notes that an operator is about to accept the loss of a segment, and returns what takes
+// that back. Only what is damaged can be lost.
+func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (keeps func()) {
+	before := len(o.losses)
+	for _, x := range liveRecords(o.w.files(id)) {
+		if v := o.knows(x.fileName, x.data); x.base == r.Base && v != nil && v.rotten {
+			o.losses = append(o.losses, loss{id, r, bytes.Clone(x.data)})
+		}
+	}
+	return func() { o.losses = o.losses[:before] }
+}
+
+// givenUp reports whether the file with records is one that an operator gave up, durably, and the
+// same still.
+func (o *Oracle) givenUp(x *file) bool {
+	ledger, err := o.w.ledgerNow()
+	if len(o.losses) == 0 || err != nil {
+		return false
+	}
+	known := ledger.log(x.log)
+	if known == nil || !slices.ContainsFunc(known.state.Accepted, func(a tier.LossAccepted) bool {
+		return a.Range.Base == x.base
+	}) {
+		return false
+	}
+	return slices.ContainsFunc(o.losses, func(l loss) bool {
+		return l.log == x.log && l.Base == x.base && bytes.Equal(l.data, x.data)
+	})
+}
+
+// accepted (S6): nothing is recorded as lost that no operator gave up.
+func (o *Oracle) accepted(l *ledgerLog) {
+	for _, f := range l.facts {
+		if f.Hole == nil || f.Hole.Cause != tier.HoleLossAccepted {
+			continue
+		}
+		if !slices.ContainsFunc(o.losses, func(x loss) bool {
+			return x.log == l.state.Log && x.Range == f.Hole.Range
+		}) {
+			o.violateAt(NoGap, l.state.Log, f.Hole.Range.Base, "%s of %s is recorded as lost, and no "+
+				"operator accepted that", f.Hole.Range, l.state.Log)
+		}
+	}
+}
+
+// lossActs accept the loss of a segment that rotted.
+func (h *play) lossActs() []act {
+	if h.broker == nil {
+		return nil
+	}
+	return []act{{kindOperator, "accepts a loss", 12, func() {
+		var damaged []file
+		var names []string
+		for _, id := range h.p.Logs {
+			for _, x := range liveRecords(h.w.files(id)) {
+				if v := h.o.knows(x.fileName, x.data); v != nil && v.rotten {
+					damaged = append(damaged, x)
+					names = append(names, fmt.Sprintf("%s@%d", id, x.base))
+				}
+			}
+		}
+		if len(damaged) == 0 {
+			return
+		}
+		pick := choose.Pick(h.c, "segment that rotted", names, nil)
+		x := damaged[pick]
+		refused, err := h.w.AcceptLoss(x.log, x.base)
+		if refused != nil {
+			h.line(LaneLedger, "the loss of %s is not accepted: %v", names[pick], refused)
+		} else if err == nil {
+			h.met(LossAccepted)
+			h.line(LaneLedger, "an operator accepts the loss of %s", names[pick])
+		}
+		h.alive(err)
+	}}}
+}

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// TestALossIsAccepted: copying goes on behind a damaged segment once an operator gave it up. The
+// file stays, and what replaces it is copied, also where the clock went back meanwhile.
+func TestALossIsAccepted(t *testing.T) {
+	t.Parallel()
+	for _, how := range rotNames {
+		out := scripted(t, kafkaProject(t), "process: runs", "owner: rolls; segments: 2",
+			"disk: lets a segment rot; what rots: "+how, "process: runs", // 4
+			"operator: accepts a loss", "process: runs", // 6
+			"stop: cleanly", "time: passes, and the process runs; time: a day", // 8
+			"clock: goes back; seconds: 4999", "owner: repairs what rotted", "process: runs") // 11
+		if out.Violation != nil {
+			t.Fatalf("%s: %s", how, out.Violation)
+		}
+		if l := after(t, out, 4); l.Copied != 0 || len(l.Remote) > 0 {
+			t.Errorf("%s: damaged it stands at %+v, want nothing copied", how, l)
+		}
+		for _, step := range []int{6, 8} {
+			if l := after(t, out, step); l.Copied == 0 || len(l.Remote) == 0 || l.Local[0].Base != 0 {
+				t.Errorf("%s: given up it stands at %+v after step %d, want it copied behind", how, l, step)
+			}
+		}
+		if l := after(t, out, 11); len(l.Remote) == 0 || l.Remote[len(l.Remote)-1].Base != 0 {
+			t.Errorf("%s: repaired it stands at %+v, want a copy of it", how, l)
+		}
+	}
+}
+
+// TestALossIsRefused where nothing is lost, and where nothing waits for the segment: of a table
+// that does not tier no hole could be recorded, and its log would never be copied past it.
+func TestALossIsRefused(t *testing.T) {
+	t.Parallel()
+	rots := "disk: lets a segment rot; what rots: one bit"
+	for why, steps := range map[string][]string{
+		"the ledger does not have it yet": {"owner: rolls", rots, "process: scans"},
+		"nothing waits for this segment": {"settings: turn tiering off", "owner: rolls",
+			"process: runs", rots, "process: runs"},
+		"no closed segment that is not copied": {"process: runs", "owner: rolls", "process: runs",
+			rots},
+	} {
+		steps = append(steps, "operator: accepts a loss")
+		out := scripted(t, kafkaProject(t), steps...)
+		told := false
+		for _, l := range out.Trace {
+			told = told || l.Step == len(steps) && strings.Contains(l.Text, why)
+		}
+		if !told || out.Met[LossAccepted] > 0 || out.Violation != nil {
+			t.Errorf("%s: it was not said, or accepted: %v", why, out.Violation)
+		}
+	}
+	r := newRig(t)
+	r.copied(1)
+	r.do(r.w.Append(orders, 1))
+	_, err := r.w.Scan()
+	r.do(err)
+	if refused, err := r.w.AcceptLoss(orders, 10); err != nil || refused == nil ||
+		!strings.Contains(refused.Error(), "is not damaged") {
+		t.Errorf("of a segment that is whole: %v, %v", refused, err)
+	}
+}
+
+// TestTheOracleSeesALossThatNobodyAccepted in the records, and what stays undone behind one that is
+// on record for another file.
+func TestTheOracleSeesALossThatNobodyAccepted(t *testing.T) {
+	t.Parallel()
+	lost := func(r *rig) {
+		r.appends(tier.HoleRecorded{Log: orders, Hole: tier.Hole{Range: tier.Range{Base: 20, Next: 30},
+			Cause: tier.HoleLossAccepted, At: r.w.Now}})
+	}
+	seen(t, map[string]crime{
+		"a loss that nobody accepted": {NoGap, lost},
+		"the loss of what is not damaged": {NoGap, func(r *rig) {
+			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			lost(r)
+		}},
+		"what replaced a segment that was given up is not copied": {EligibleCopied, func(r *rig) {
+			r.do(r.w.Rots(orders, segmentName(20), rotTouched, 0))
+			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			lost(r)
+			r.appends(tier.LossAccepted{Log: orders, Range: tier.Range{Base: 20, Next: 30}})
+			r.w.Advance(time.Minute)
+			r.do(r.w.Write(orders, 20, Content(orders, 20, 2)))
+			r.oracle.Quiet()
+		}},
+	})
+}
