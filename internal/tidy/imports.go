@@ -34,6 +34,9 @@ const documentUnit = "runtime/document"
 // guestUnit is what plugins are written with. It runs inside them, where nothing calls main.
 const guestUnit = "runtime/plugin/sdk"
 
+// verbatimUnit reads JSON that is just as tierd writes it.
+const verbatimUnit = "runtime/verbatim"
+
 // plantedUnit names the faults that a build with a tag has, for tests of the simulator.
 const plantedUnit = "runtime/planted"
 
@@ -46,19 +49,20 @@ func adapter(dir string, more ...string) unit {
 var layers = []unit{
 	{dir: tierUnit, std: true},
 	{dir: plantedUnit, std: true},
+	{dir: verbatimUnit, std: true},
 	{dir: gateUnit, may: []string{tierUnit, plantedUnit}, std: true},
 	{dir: vfsUnit, may: []string{tierUnit}},
 
 	{dir: "policies", std: true},
 	adapter("policies/rego", "policies"),
 	adapter("offsets"),
-	adapter("objstore"),
+	adapter("objstore", verbatimUnit),
 	{dir: kbatchUnit, may: []string{tierUnit}},
 	adapter("runtime/logdir", kbatchUnit),
 	adapter("runtime/broker"),
 	{dir: guestUnit, std: true},
 	adapter("runtime/plugin"),
-	adapter("runtime/audit"),
+	adapter("runtime/audit", verbatimUnit),
 	adapter("runtime/read", kbatchUnit),
 	adapter("runtime/kafka", kbatchUnit),
 	adapter("runtime/verify", kbatchUnit),

@@ -111,7 +111,7 @@ func appendLine(to []byte, e entry, prev tier.SHA256, batch uint64) []byte {
 // readLine reads a line without its newline. An error that wraps tier.ErrNewer concerns a whole
 // line of another version; any other says that the line is none of ours.
 func readLine(line []byte) (record, error) {
-	if r, ok := readWritten(line); ok {
+	if r, ok := readVerbatim(line); ok {
 		return r, nil
 	}
 	return readAny(line)

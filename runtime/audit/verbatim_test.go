@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadWritten: a line is read as encoding/json reads it, or left to that, whatever is wrong
+// TestReadVerbatim: a line is read as encoding/json reads it, or left to that, whatever is wrong
 // with it; and what tierd writes is not left to it.
-func TestReadWritten(t *testing.T) {
+func TestReadVerbatim(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/audit-000001.jsonl")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestReadWritten(t *testing.T) {
 	}
 	read := 0
 	check := func(line []byte) bool {
-		got, ok := readWritten(line)
+		got, ok := readVerbatim(line)
 		if !ok {
 			return false
 		}
