@@ -637,8 +637,12 @@ func (w *World) Perform(i int) error {
 		r, err := p.exec.Do(ctx, f)
 		p.calls = p.calls[:len(p.calls)-1]
 		p.unheard[subject(f)] = p.unheard[subject(f)] || c.givenUp
-		if err != nil || p.err != nil || w.stopped || c.givenUp {
+		if err != nil || p.err != nil || w.stopped {
 			return err
+		}
+		if c.givenUp {
+			w.step(engine.Late{Effect: f, Result: r})
+			return nil
 		}
 		w.heard(f, r)
 		if w.Trace != nil {

@@ -17,10 +17,10 @@ type stalling struct {
 	*pool
 	ledger *offsets.Ledger
 	resume chan struct{}
-	posted []engine.Finished
+	posted []engine.Event
 }
 
-func newStalling(t *testing.T, log tier.LogID) *stalling {
+func newStalling(t *testing.T, log tier.LogID, source oneFile) *stalling {
 	m := offsets.NewMemory([16]byte{1})
 	l, err := offsets.Open(m)
 	if err != nil {
@@ -37,14 +37,14 @@ func newStalling(t *testing.T, log tier.LogID) *stalling {
 		return offsets.NoFault
 	})
 	s.pool = newPool(exec.New(exec.Config{Ledger: notedLedger{l}, Source: func(string) exec.Source {
-		return oneFile{}
+		return source
 	}, Store: emptyStore{}, Now: func() tier.Time { return 1 },
 		NewAttempt: func() tier.AttemptID { return tier.AttemptID{7} }}), 1, 1, 1)
 	s.timeout = func() time.Duration { return time.Minute }
 	s.fatal = func(err error) { t.Error(err) }
 	s.begun = func(engine.Effect) {}
 	s.ended = func(engine.Effect, engine.Result, time.Duration) {}
-	s.post = func(ev engine.Event) { s.posted = append(s.posted, ev.(engine.Finished)) }
+	s.post = func(ev engine.Event) { s.posted = append(s.posted, ev) }
 	return s
 }
 
@@ -52,24 +52,34 @@ func newStalling(t *testing.T, log tier.LogID) *stalling {
 func (s *stalling) result(t *testing.T, f engine.Effect) engine.Result {
 	s.run(context.Background(), f)
 	<-time.After(24 * time.Hour)
+	synctest.Wait()
 	if len(s.posted) > 0 {
-		t.Errorf("after a day, with the commit still to end: %T %+v", s.posted[0].Result,
-			s.posted[0].Result)
+		t.Errorf("after a day, with the commit still to end: %+v", s.posted)
 	}
 	close(s.resume)
 	synctest.Wait()
 	if len(s.posted) != 1 {
 		t.Fatalf("posted %+v", s.posted)
 	}
-	return s.posted[0].Result
+	return s.posted[0].(engine.Finished).Result
 }
 
-// oneFile is a source with one sound file of nine bytes.
-type oneFile struct{ exec.Source }
+// oneFile is a source with one sound file of nine bytes, which is read once hung is closed.
+type oneFile struct {
+	exec.Source
+	hung <-chan struct{} // nil if it is read at once
+}
 
-func (oneFile) Read(_ context.Context, _ tier.LogID, r tier.Range) (tier.Content, error) {
+func (f oneFile) Read(_ context.Context, _ tier.LogID, r tier.Range) (tier.Content, error) {
+	if f.hung != nil {
+		<-f.hung
+	}
+	return nineBytes(r), nil
+}
+
+func nineBytes(r tier.Range) tier.Content {
 	f := tier.SourceFile{FileDigest: tier.FileDigest{Name: "0.log", Size: 9}, Stat: oneStat}
-	return tier.Content{Range: r, Files: []tier.SourceFile{f}}, nil
+	return tier.Content{Range: r, Files: []tier.SourceFile{f}}
 }
 
 var oneStat = tier.Stat{Inode: 1, Size: 9}
@@ -95,7 +105,7 @@ func TestACommitIsNotGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if r, ok := newStalling(t, log).result(t, f).(engine.Done); !ok {
+				if r, ok := newStalling(t, log, oneFile{}).result(t, f).(engine.Done); !ok {
 					t.Errorf("ended with %T %+v", r, r)
 				}
 			})
@@ -109,7 +119,7 @@ func TestACopyWhoseCommitStalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := tier.LogID{Table: "orders", Name: "0"}
-		s := newStalling(t, log)
+		s := newStalling(t, log, oneFile{})
 		r := s.result(t, engine.Copy{ID: 1, Log: log, Source: "wal", Epoch: 1,
 			Segment: tier.LocalSegment{Range: tier.Range{Next: 9}, Bytes: 9, Log: oneStat}})
 		a, ok := r.(engine.Abandoned)
@@ -117,6 +127,38 @@ func TestACopyWhoseCommitStalls(t *testing.T) {
 		if !ok || a.Tombstone == nil || err != nil || len(left) != 1 ||
 			left[0].Position != a.Tombstone.Position {
 			t.Errorf("ended with %T %+v; the ledger has %+v, %v", r, r, left, err)
+		}
+	})
+}
+
+// TestACallThatEndsLateIsHeard: the engine is told twice, once that it was given up, and what it
+// came to.
+func TestACallThatEndsLateIsHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, hung := tier.LogID{Table: "orders", Name: "0"}, make(chan struct{})
+		s := newStalling(t, log, oneFile{hung: hung})
+		f := engine.Copy{ID: 1, Log: log, Source: "wal", Epoch: 1,
+			Segment: tier.LocalSegment{Range: tier.Range{Next: 9}, Bytes: 9, Log: oneStat}}
+		s.run(context.Background(), f)
+		<-time.After(24 * time.Hour)
+		synctest.Wait()
+		if len(s.posted) != 1 {
+			t.Fatalf("after a day: %+v", s.posted)
+		}
+		if r, ok := s.posted[0].(engine.Finished).Result.(engine.Failed); !ok ||
+			r.Reason.Code != tier.CodeUnknownOutcome {
+			t.Errorf("given up: %+v", r)
+		}
+		close(hung)
+		synctest.Wait()
+		if len(s.posted) != 2 {
+			t.Fatalf("in the end: %+v", s.posted)
+		}
+		late, ok := s.posted[1].(engine.Late)
+		if r, failed := late.Result.(engine.Failed); !ok || late.Effect.EffectID() != f.ID || !failed ||
+			r.Reason.Code != tier.CodeRetry {
+			t.Errorf("in the end: %+v", s.posted[1])
 		}
 	})
 }

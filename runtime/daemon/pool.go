@@ -121,16 +121,26 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 				continue
 			}
 			p.answer(f, p.giveUp(f), time.Since(start))
-			go awaitLate(done, hung, release)
+			go p.awaitLate(f, start, done, hung, release)
 			return
 		}
 	}
 }
 
-// awaitLate waits for a call that was given up: that nothing ends it may only be seen then.
-func awaitLate(done <-chan answer, hung <-chan error, release func()) {
+// awaitLate waits for a call that was given up, and tells what it came to. That nothing ends it may
+// only be seen then.
+func (p *pool) awaitLate(f engine.Effect, start time.Time, done <-chan answer, hung <-chan error,
+	release func()) {
 	select {
-	case <-done:
+	case a := <-done:
+		if a.err != nil {
+			p.fatal(a.err)
+			return
+		}
+		if _, ok := a.result.(engine.Deleted); ok { // nobody tells of it again
+			p.ended(f, a.result, time.Since(start))
+		}
+		p.post(engine.Late{Effect: f, Result: a.result})
 	case err := <-hung:
 		if err != nil {
 			release()
@@ -151,7 +161,8 @@ func (p *pool) answer(f engine.Effect, a answer, took time.Duration) {
 }
 
 // giveUp answers a call that did not come back. What it was doing is resolved by looking; whatever
-// it does later is refused, by the ledger for a copy, and by its ended context for a deletion.
+// it does later is refused, by the ledger for a copy, and by its ended context for a deletion. A
+// drop that had begun goes on to its end, of which the engine hears then.
 func (p *pool) giveUp(f engine.Effect) answer {
 	failed := engine.Failed{Reason: tier.Reason{Code: tier.CodeUnknownOutcome,
 		Text: fmt.Sprintf("%s did not come back within %s; it is resolved by looking",

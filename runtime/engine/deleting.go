@@ -234,10 +234,7 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 	switch res := res.(type) {
 	case Deleted:
 		l.succeeded(failure{effect: "delete"})
-		l.state.LogStart = max(l.state.LogStart, res.LogStart)
-		l.state.Next = max(l.state.Next, res.Next)
-		l.lacks(res.Unpublished) // of a start that moved for the deletion
-		l.drop(res.Gone)
+		l.went(res)
 		l.state.Emptied = len(res.Gone) > 0 && len(l.local) == 0
 		t.state.Window = res.Window
 		if res.Kept != nil {
@@ -247,6 +244,34 @@ func (e *Engine) deleteFinished(l *logIndex, res Result) {
 		e.failed(l, failure{effect: "delete"}, res)
 	}
 	l.outdated = false
+}
+
+// went takes over what of the log is gone, and what became of its start.
+func (l *logIndex) went(res Deleted) {
+	l.state.LogStart = max(l.state.LogStart, res.LogStart)
+	l.state.Next = max(l.state.Next, res.Next)
+	l.lacks(res.Unpublished) // of a start that moved for the deletion
+	l.drop(res.Gone)
+}
+
+// late takes over what a deletion came to that was given up. Its log may be gone from the source by
+// its hand, and the start of the log may have to be said in the manifest.
+func (e *Engine) late(ev Late) {
+	f, ok := ev.Effect.(Delete)
+	res, deleted := ev.Result.(Deleted)
+	if !ok || !deleted {
+		return
+	}
+	l := e.log(f.Log)
+	if len(res.Gone) > 0 {
+		l.succeeded(failure{effect: "delete"}) // after all
+	}
+	l.went(res)
+	l.state.Emptied = l.state.Emptied || len(res.Gone) > 0 && len(l.local) == 0
+	if w := &l.table.state.Window; res.Window.Since >= w.Since && res.Window.Segments > w.Segments {
+		*w = res.Window
+	}
+	e.evaluate(l)
 }
 
 func (l *logIndex) drop(gone []tier.LocalSegment) {

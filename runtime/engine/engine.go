@@ -145,20 +145,15 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 	case TableDropped:
 		e.dropped(ev)
 	case LossAccepted:
-		l := e.log(ev.Accepted.Log)
-		l.state.Accepted = append(l.state.Accepted, ev.Accepted)
-		if ev.Hole != nil {
-			l.addHole(*ev.Hole)
-		}
-		l.unquarantine(ev.Accepted.Range.Base)
-		l.settle(ev.Accepted.Range.Base)
-		e.evaluate(l)
+		e.lossAccepted(ev)
 	case Advised:
 		e.advised(ev)
 	case Scrubbed:
 		e.scrubbed(ev)
 	case Finished:
 		e.finished(ev)
+	case Late:
+		e.late(ev)
 	default:
 		panic(fmt.Sprintf("engine: unknown event %T", ev))
 	}
@@ -168,6 +163,17 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 	out := e.out
 	e.out = nil
 	return out
+}
+
+func (e *Engine) lossAccepted(ev LossAccepted) {
+	l := e.log(ev.Accepted.Log)
+	l.state.Accepted = append(l.state.Accepted, ev.Accepted)
+	if ev.Hole != nil {
+		l.addHole(*ev.Hole)
+	}
+	l.unquarantine(ev.Accepted.Range.Base)
+	l.settle(ev.Accepted.Range.Base)
+	e.evaluate(l)
 }
 
 // setClock takes over the time. Where it went back by more than what anything that failed waits,

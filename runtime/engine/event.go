@@ -58,6 +58,14 @@ type Finished struct {
 	Result Result
 }
 
+// Late says what an effect came to that was answered as unknown, since its caller gave it up, and
+// that has ended now. What else such a call may have left is found when it is asked for again; that
+// a segment went is not asked again.
+type Late struct {
+	Effect Effect
+	Result Result
+}
+
 // ClockJudged says whether final deletions may go by the clocks now; nil if they may.
 type ClockJudged struct{ Reason *tier.Reason }
 
@@ -88,6 +96,7 @@ func (Scanned) event()       {}
 func (SourceScanned) event() {}
 func (Tick) event()          {}
 func (Finished) event()      {}
+func (Late) event()          {}
 func (Paused) event()        {}
 func (ClockJudged) event()   {}
 func (Resumed) event()       {}

@@ -144,6 +144,48 @@ func TestALogThatTierdEmptiedIsNotMissed(t *testing.T) {
 	}
 }
 
+// TestADeletionThatEndsLateIsHeard: it was given up, and removed the last local segment all the
+// same, before or after the source was looked at again. Its log is not missed, and its start is
+// said in the manifest.
+func TestADeletionThatEndsLateIsHeard(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"the scan", "the end"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, settings())
+			r.seen(seg(0))
+			r.opened(0)
+			r.copied(0, 10)
+			r.after(2 * 3600 * 1e9)
+			f := take[Delete](r)
+			r.step(Finished{ID: f.ID, Result: Failed{
+				Reason: tier.Reason{Code: tier.CodeUnknownOutcome, Text: "given up"}}})
+			late := Late{Effect: f, Result: Deleted{Gone: []tier.LocalSegment{f.Segments[0].Segment},
+				LogStart: 10, Next: 2, Unpublished: []tier.Position{1},
+				Window: tier.BrakeWindow{Since: r.now, Segments: 1, Bytes: 100}}}
+			if first == "the end" {
+				r.step(late)
+			}
+			r.notIn("wal")
+			if first == "the scan" {
+				r.code(tier.CodeSourceVanished)
+				r.step(late)
+			}
+			r.code(tier.CodeEmptied)
+			if v := r.view(); len(v.Alarms) > 0 || !r.e.Emptied("wal") || v.LogStart != 10 {
+				t.Errorf("alarms %v, log start %d", v.Alarms, v.LogStart)
+			}
+			if w := r.e.Table("orders").State.Window; w.Segments != 1 || w.Bytes != 100 {
+				t.Errorf("the brake counts %+v", w)
+			}
+			if p := take[Publish](r); p.Position != 1 {
+				t.Errorf("published %d", p.Position)
+			}
+			r.none()
+		})
+	}
+}
+
 // TestADropEndsThoughAnAttemptIsUnknown: nothing local of a dropped table is touched, nor is a log
 // whose source is gone; but what became of a copy of it has to be found out, or the disablement
 // would never end.
