@@ -129,7 +129,7 @@ func (h *play) timeActs() []act {
 	}
 	wait := func() {
 		s := spans[choose.Pick(h.c, "time", names, nil)]
-		h.line(LaneClock, "%s passes", s.name)
+		h.line(LaneClock, "it is later by %s", s.name)
 		h.alive(h.w.Elapse(s.long + time.Second))
 	}
 	return []act{

@@ -64,7 +64,7 @@ type Outcome struct {
 	Trace     []Line
 	Snapshots []Snapshot
 
-	deciders map[string]string // rules by segment
+	deciders map[deletionOf]Decided
 }
 
 // FaultSeen says how often a step was drawn that disturbs.

@@ -47,6 +47,8 @@ type Violation struct {
 	Property Property
 	Text     string
 	Segment  string // table/name@offset; "" where it is of no single segment
+	// Action is that of the deletion which a property of the user's judged; "" for other promises.
+	Action tier.Action
 }
 
 // String puts the property first.
@@ -193,7 +195,7 @@ func (o *Oracle) violateAt(p Property, id tier.LogID, base tier.Offset, format s
 }
 
 func (o *Oracle) violate(p Property, format string, args ...any) {
-	o.violations = append(o.violations, Violation{p, fmt.Sprintf(format, args...), ""})
+	o.violations = append(o.violations, Violation{Property: p, Text: fmt.Sprintf(format, args...)})
 }
 
 func (o *Oracle) record(id tier.LogID) *logRecord {

@@ -100,10 +100,11 @@ func (o *Oracle) departs(d departed, state tier.TierState) {
 	segment := fmt.Sprintf("%s@%d", d.Log, d.Base)
 	if err != nil {
 		o.violations = append(o.violations, Violation{PromiseProperty("evaluation"), err.Error(),
-			segment})
+			segment, d.Action})
 	}
 	for _, b := range broken {
-		o.violations = append(o.violations, Violation{PromiseProperty(b.Rule), b.Text, segment})
+		o.violations = append(o.violations, Violation{PromiseProperty(b.Rule), b.Text, segment,
+			d.Action})
 	}
 	o.judged++
 	o.departures = append(o.departures, d)

@@ -391,7 +391,7 @@ func verdict(f *gate.Facts, e rego.Evaluation, err error) string {
 		}
 		text += "; " + r.Text
 		if r.Rule != "" {
-			text += " (" + path.Base(path.Dir(r.Rule)) + "/" + path.Base(r.Rule) + ")"
+			text += " (" + path.Join(path.Base(path.Dir(r.Rule)), path.Base(r.Rule)) + ")"
 		}
 	}
 	return text
@@ -405,21 +405,36 @@ func (h *play) decided(f *gate.Facts, e rego.Evaluation) {
 			continue
 		}
 		if h.out.deciders == nil {
-			h.out.deciders = map[string]string{}
+			h.out.deciders = map[deletionOf]Decided{}
 		}
-		key := fmt.Sprintf("%s@%d", f.Log.ID, f.Seg.Range.Base)
-		if _, known := h.out.deciders[key]; e.Delete || !known {
-			h.out.deciders[key] = r.Rule
+		segment := fmt.Sprintf("%s@%d", f.Log.ID, f.Seg.Range.Base)
+		for _, key := range []deletionOf{{segment, f.Action}, {segment, ""}} {
+			if _, known := h.out.deciders[key]; e.Delete || !known {
+				h.out.deciders[key] = Decided{f.Action, r.Rule, r.Text}
+			}
 		}
 		return
 	}
 }
 
-// Decided is the rule, as file:line, that decided about the segment of the violation; "" where none
-// was asked.
-func (o *Outcome) Decided() string {
+// deletionOf is what policies were asked about: a segment, and an action, "" for any.
+type deletionOf struct {
+	segment string
+	action  tier.Action
+}
+
+// Decided is what the policies said of a segment last, or, where a property of the user's judged
+// one deletion of it, what they said of that.
+type Decided struct {
+	Action tier.Action
+	Rule   string // file:line; "" where none was asked
+	Text   string // its reason
+}
+
+// Decided is what was said of the segment of the violation.
+func (o *Outcome) Decided() Decided {
 	if o.Violation == nil {
-		return ""
+		return Decided{}
 	}
-	return o.deciders[o.Violation.Segment]
+	return o.deciders[deletionOf{o.Violation.Segment, o.Violation.Action}]
 }

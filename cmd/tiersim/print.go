@@ -27,7 +27,7 @@ func (a *app) print(text string) {
 func (a *app) failure(f *report.Failure) {
 	one := *f
 	for _, s := range []*string{&one.Property, &one.Segment, &one.Text, &one.Rates, &one.Decided,
-		&one.Scenario, &one.Replay} {
+		&one.Reason, &one.Scenario, &one.Replay} {
 		*s = screen.Line(*s)
 	}
 	one.Steps = lines(f.Steps)

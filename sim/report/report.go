@@ -98,6 +98,7 @@ type Failure struct {
 	Text     string   `json:"text"`
 	Steps    []string `json:"steps"`
 	Decided  string   `json:"decided_by,omitempty"` // the deciding rule, file:line
+	Reason   string   `json:"reason,omitempty"`     // what that said, of which action
 	Scenario string   `json:"scenario"`             // the file that replays it
 	Replay   string   `json:"replay"`               // the command
 
@@ -108,10 +109,14 @@ type Failure struct {
 
 // FailureOf describes a failure that was shrunk from so many steps.
 func FailureOf(f *sim.Failure, before int) Failure {
-	v := f.Outcome.Violation
+	v, said := f.Outcome.Violation, f.Outcome.Decided()
+	reason := ""
+	if said.Rule != "" {
+		reason = string(said.Action) + ": " + said.Text
+	}
 	return Failure{Seed: f.Seed, Rates: f.Rates, Property: string(v.Property), Segment: v.Segment,
-		Text: v.Text, Steps: StepsOf(f.Scenario), Decided: f.Outcome.Decided(), Before: before,
-		Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots}
+		Text: v.Text, Steps: StepsOf(f.Scenario), Decided: said.Rule, Reason: reason,
+		Before: before, Trace: f.Outcome.Trace, Snapshots: f.Outcome.Snapshots}
 }
 
 // StepsOf are the steps of a scenario in words, what was chosen in each behind it. What is as
@@ -181,7 +186,7 @@ func (f *Failure) Screen(color bool) string {
 		fmt.Fprintf(&b, "  rates    %s\n", f.Rates)
 	}
 	if f.Decided != "" {
-		fmt.Fprintf(&b, "  decided  %s\n", f.Decided)
+		fmt.Fprintf(&b, "  decided  %s\n           %s\n", f.Decided, cut(f.Reason))
 	}
 	fmt.Fprintf(&b, "  replay   %s\n", f.Replay)
 	return b.String()
