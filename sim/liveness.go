@@ -30,8 +30,8 @@ func (o *Oracle) Quiet() {
 		known, t := ledger.log(l.id), ledger.table(l.id.Table)
 		o.readable(l)
 		o.reported(l, files, ledger)
-		if t.Dropped == 0 && o.frozen(l.id.Table, ledger) {
-			continue // whatever is left is left
+		if (t.Dropped == 0 || known == nil) && o.frozen(l.id.Table, ledger) {
+			continue // whatever is left is left, and what was never opened stays so
 		}
 		if t.State == tier.Enabled {
 			o.noGap(l, files, known, true)
