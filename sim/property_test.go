@@ -389,6 +389,7 @@ var storeFaults = map[fault.OpKind]map[string]fault.Effect{
 		"takes effect, and reports none":  {Err: errInjected, Applied: true},
 		"comes late":                      {Err: errInjected, Late: true},
 		"comes late, and says it is done": {Late: true},
+		"takes effect twice":              {Twice: true},
 		"is cut, and says it is whole":    {Mangle: fault.Cut(4)},
 		"rots, and says it is well":       {Mangle: fault.Flip(3)},
 	},
