@@ -307,7 +307,7 @@ func (a *app) summary(out *report.Run) {
 		tier.Count(out.Histories, "history"), out.Faultless, out.OnBolt, out.Repeated,
 		out.Elapsed.Round(time.Millisecond), tier.Count(out.Operations, "operation"),
 		tier.Count(out.Crashes, "crash"), tier.Count(out.Decisions, "decision"),
-		tier.Count(out.Deletions, "local deletion"), tier.Count(int(out.Simulated.Hours()/24), "day"))
+		tier.Count(out.Deletions, "local deletion"), tier.Count(int(out.Simulated/(24*60*60)), "day"))
 	switch {
 	case out.Interrupted:
 		a.printf("interrupted: %s\n", out.NotTried())
@@ -527,7 +527,7 @@ func (r *runner) try(seed uint64) {
 	if out.Hung > 0 {
 		s.HungText = out.HungText
 	}
-	s.Simulated += out.Simulated
+	s.Simulated += int64(out.Simulated / time.Second)
 	for _, name := range sim.Situations() {
 		r.met[name] += out.Met[name]
 	}

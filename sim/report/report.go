@@ -38,7 +38,7 @@ type Run struct {
 	// PolicyHangAt its file:line, where that is known.
 	PolicyHang   string        `json:"policy_hang,omitempty"`
 	PolicyHangAt string        `json:"policy_hang_at,omitempty"`
-	Simulated    time.Duration `json:"simulated_ns"`
+	Simulated    int64         `json:"simulated_seconds"` // 300 years are too many ns
 	Elapsed      time.Duration `json:"elapsed_ns"`
 	Situations   []Situation   `json:"situations"`
 	Faults       []Fault       `json:"faults,omitempty"`
