@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/policies/rego/suite"
 )
@@ -167,8 +168,9 @@ func annotateGitHub(p *page, level, file string, line int, title, text string) {
 	if line > 0 {
 		place += fmt.Sprintf("line=%d,", line)
 	}
-	p.line("::%s %stitle=%s::%s", level, place, githubProperty.Replace(title),
+	command := fmt.Sprintf("::%s %stitle=%s::%s", level, place, githubProperty.Replace(title),
 		githubMessage.Replace(strings.TrimRight(text, "\n")))
+	_, _ = fmt.Fprintln(p, screen.Visible(command))
 }
 
 // writeGitHub writes what became of the tests, and a summary.
