@@ -22,7 +22,8 @@ type Project struct {
 	Logs   []tier.LogID
 	// Facts are the user's, by name, as they are while they are known; nil for one that never is.
 	Facts map[string]any
-	// Absent says of each fact that is never known why.
+	// Absent says what of the configuration histories do not have, such as a fact that nobody wrote,
+	// and why.
 	Absent []string
 	// Spans are times after which policies may change their answer.
 	Spans []time.Duration

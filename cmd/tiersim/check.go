@@ -21,7 +21,7 @@ import (
 
 // runFlags say how many histories are tried.
 type runFlags struct {
-	Seeds  string        `default:"1..200" help:"How many histories, from seed 1 on, or which seeds: N or A..B." placeholder:"N|A..B"`
+	Seeds  string        `default:"1..200" help:"How many histories, from seed 1 on, or which seeds: N or A..B; ${default} without it." placeholder:"N|A..B"`
 	Budget time.Duration `help:"Stop after so long, such as 60s; without it there is no limit." placeholder:"DURATION"`
 	Jobs   int           `short:"j" help:"Histories at one time; 0 is one for each processor."`
 	Fresh  bool          `help:"Take the first seed from the clock, and print it."`
@@ -29,7 +29,7 @@ type runFlags struct {
 
 // outputFlags say where reports go.
 type outputFlags struct {
-	Out    string `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there." placeholder:"DIR"`
+	Out    string `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there. Without it they are written here." placeholder:"DIR"`
 	JUnit  string `name:"junit" help:"Write JUnit XML to the file." placeholder:"FILE"`
 	JSON   string `name:"json" help:"Write JSON to the file; - is stdout, with nothing else." placeholder:"FILE"`
 	GitHub bool   `name:"github" env:"GITHUB_ACTIONS" help:"Print annotations for GitHub."`
@@ -114,9 +114,7 @@ func (c *checkCmd) Run(a *app) error {
 		return err
 	}
 	if !c.quiet() {
-		for _, why := range p.Absent {
-			a.printf("warning: %s\n", screen.Line(why))
-		}
+		a.warn(p)
 		a.printf("seeds %d..%d of %s, %s\n", from, to, screen.Line(c.subject()),
 			tier.Count(len(p.Logs), "log"))
 	}
@@ -141,6 +139,13 @@ func (c *checkCmd) Run(a *app) error {
 	}
 	c.failures(a, r, out)
 	return c.finish(a, out)
+}
+
+// warn says what of the configuration is not simulated.
+func (a *app) warn(p *sim.Project) {
+	for _, why := range p.Absent {
+		a.printf("warning: %s\n", screen.Line(why))
+	}
 }
 
 // quiet reports whether nothing but JSON goes to stdout.
@@ -290,7 +295,7 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 		a.lose(write(c.JUnit, []byte(screen.Visible(string(text)))))
 	}
 	if c.GitHub && !c.quiet() {
-		a.print(screen.Visible(out.Annotations()))
+		a.print(screen.Visible(out.Annotations(a.fromWorkspace())))
 	}
 	return ended(out.Exit)
 }

@@ -22,7 +22,7 @@ type exhaustCmd struct {
 	Actions      int           `default:"4" help:"Actions in a history."`
 	Disturbances int           `default:"1" help:"Stops and faults of the store in a history."`
 	Budget       time.Duration `help:"Stop after so long, such as 60s; without it there is no limit." placeholder:"DURATION"`
-	Out          string        `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there." placeholder:"DIR"`
+	Out          string        `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there. Without it they are written here." placeholder:"DIR"`
 }
 
 // Help says more.
@@ -33,7 +33,12 @@ before are not gone on from again. The log is one of the first table, which --ta
 
 Exit code: 0 if every history within the bounds keeps every promise, 1 if one does not, 3 if the
 search ended before, or no local segment of the log was deleted in any of them, 130 if it was
-interrupted.`
+interrupted; 2 and 5 as of check.
+
+Examples:
+
+	tiersim exhaust
+	tiersim exhaust --table payroll --actions 5 --budget 10m`
 }
 
 // Run tries them.

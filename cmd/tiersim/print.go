@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
@@ -32,6 +34,21 @@ func (a *app) failure(f *report.Failure) {
 	}
 	one.Steps = lines(f.Steps)
 	a.print(one.Screen(screen.Colours(a.stdout, a.lookupEnv)))
+}
+
+// fromWorkspace is the working directory from the root of the repository, as GitHub names files;
+// "" where it is the root, or none is known.
+func (a *app) fromWorkspace() string {
+	root, _ := a.lookupEnv("GITHUB_WORKSPACE")
+	dir, err := os.Getwd()
+	if root == "" || err != nil {
+		return ""
+	}
+	from, err := filepath.Rel(root, dir)
+	if err != nil || !filepath.IsLocal(from) {
+		return ""
+	}
+	return from
 }
 
 // lines gives each text on one line.

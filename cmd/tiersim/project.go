@@ -31,8 +31,12 @@ type projectFlags struct {
 	Fact    []string `sep:"none" help:"A sample of a fact, for one whose file is not here: NAME=FILE; may be repeated." placeholder:"NAME=FILE"`
 }
 
-// tablesMax bounds how many tables are simulated.
-const tablesMax = 8
+// tablesMax bounds how many tables are simulated, and namedMax how many logs of one that policies
+// and data name: a list of holds may name thousands.
+const (
+	tablesMax = 8
+	namedMax  = 4
+)
 
 // ages is longer than any sample of a fact is old.
 const ages = 100 * 366 * 24 * time.Hour
@@ -115,13 +119,14 @@ func (f *projectFlags) read(a *app, layout tier.Layout) (*sim.Project, error) {
 	}
 	mentioned := rego.Mentioned(modules, files.Document)
 	p.Spans = mentioned.Spans
-	p.Logs, err = f.logs(cfg, mentioned)
-	if err != nil {
+	var left []string
+	if p.Logs, left, err = f.logs(cfg, mentioned); err != nil {
 		return nil, err
 	}
 	if p.Facts, p.Absent, err = f.facts(cfg); err != nil {
 		return nil, err
 	}
+	p.Absent = append(p.Absent, left...)
 	p.Digest = digestOf(p, set)
 	return p, p.Validate()
 }
@@ -178,8 +183,10 @@ func worldOf(cfg *config.Config, set *rego.Set) sim.Config {
 }
 
 // logs are the logs that are simulated: two of the first table, and one of each other that the
-// configuration or the policies speak of by name or by pattern.
-func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) ([]tier.LogID, error) {
+// configuration or the policies speak of by name or by pattern. What are too many is left out,
+// which left says.
+func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) (out []tier.LogID, left []string,
+	err error) {
 	var tables []string
 	add := func(name string) {
 		if _, governed := cfg.Table(name); governed && !slices.Contains(tables, name) {
@@ -188,7 +195,7 @@ func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) ([]tier.LogID, 
 	}
 	for _, name := range f.Table {
 		if _, governed := cfg.Table(name); !governed {
-			return nil, fmt.Errorf("--table %s: no entry of tables governs it", name)
+			return nil, nil, fmt.Errorf("--table %s: no entry of tables governs it", name)
 		}
 		add(name)
 	}
@@ -210,10 +217,19 @@ func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) ([]tier.LogID, 
 		add("clicks")
 	}
 	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s: no table can be simulated: name one with --table", cfg.Path)
+		return nil, nil, fmt.Errorf("%s: no table can be simulated: name one with --table", cfg.Path)
 	}
-	var out []tier.LogID
-	for i, table := range tables[:min(len(tables), tablesMax)] {
+	if n := len(tables); n > tablesMax {
+		left = append(left, fmt.Sprintf("%d of %d tables are simulated, and not %s; name those that "+
+			"matter with --table", tablesMax, n, strings.Join(tables[tablesMax:min(n, tablesMax+3)], ", ")))
+		tables = tables[:tablesMax]
+	}
+	for i, table := range tables {
+		if n := len(ids[table]); n > namedMax {
+			left = append(left, fmt.Sprintf("%d of %d logs of %s that policies and data name are simulated",
+				namedMax, n, table))
+			ids[table] = ids[table][:namedMax]
+		}
 		names := append(ids[table], "0")
 		if i == 0 && len(ids[table]) == 0 {
 			names = append(names, "1")
@@ -224,7 +240,7 @@ func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) ([]tier.LogID, 
 			}
 		}
 	}
-	return out, nil
+	return out, left, nil
 }
 
 // example is a name that the glob matches; the name itself where it is none.

@@ -74,6 +74,21 @@ type replayCmd struct {
 	HTML string `name:"html" help:"Write the HTML page to the file." placeholder:"FILE"`
 }
 
+// Help says more.
+func (c *replayCmd) Help() string {
+	return `Makes the history of a scenario again, under the configuration, policies and data that
+there are now: what was mended keeps every promise. A scenario of which a choice has no counterpart
+any more is refused.
+
+Exit code: 0 every promise is kept, 1 one was broken, 2 bad input, 5 an expression of a policy did
+not come back.
+
+Examples:
+
+	tiersim replay tiersim-17.json
+	tiersim replay regressions/too-early.json --config ./retention --html page.html`
+}
+
 // Run replays.
 func (c *replayCmd) Run(a *app) error {
 	if err := room("", c.HTML); err != nil {
@@ -112,6 +127,20 @@ type explainCmd struct {
 	All bool `help:"Also every operation on disk, store and ledger that changes something."`
 }
 
+// Help says more.
+func (c *explainCmd) Help() string {
+	return `Tells step by step what happens in the history: what owners do, what is copied, what
+policies and plugins say, what fails, and the promise that breaks.
+
+Exit code: 0 it was told, whether or not a promise is broken, 2 bad input, 5 an expression of a
+policy did not come back.
+
+Examples:
+
+	tiersim explain tiersim-17.json
+	tiersim explain tiersim-17.json --all | less`
+}
+
 // Run tells it.
 func (c *explainCmd) Run(a *app) error {
 	f, err := c.run(a)
@@ -140,6 +169,20 @@ type shrinkCmd struct {
 	Shrinks int           `default:"20000" help:"How many histories it may take."`
 	Time    time.Duration `default:"5m" help:"How long it may take." placeholder:"5m"`
 	Out     string        `short:"o" help:"File for the smaller scenario; in place of the old one without it." placeholder:"FILE"`
+}
+
+// Help says more.
+func (c *shrinkCmd) Help() string {
+	return `Looks for a shorter history that breaks the same promise, longer than check does. Where it
+is interrupted, what it has by then is written.
+
+Exit code: 0 it was written, 2 bad input, or a scenario that breaks no promise, 5 an expression of a
+policy did not come back, 130 interrupted.
+
+Examples:
+
+	tiersim shrink tiersim-17.json
+	tiersim shrink tiersim-17.json --time 1h -o small.json`
 }
 
 // Run shrinks.

@@ -249,8 +249,10 @@ func (r *Run) NotTried() string {
 }
 
 // Annotations are GitHub's workflow commands, one a line: each failure at the rule that decided, or
-// at the property where that rule is tierd's own.
-func (r *Run) Annotations() string {
+// at the property where that rule is tierd's own. Names of files begin at from, which is below the
+// root of the repository, or "".
+func (r *Run) Annotations(from string) string {
+	at := func(where string) string { return at(from, where) }
 	var b strings.Builder
 	for i := range r.Failures {
 		f := &r.Failures[i]
@@ -284,12 +286,16 @@ func (r *Run) Annotations() string {
 }
 
 // at is the place of an annotation; nothing where file:line is of no file of the user's.
-func at(where string) string {
+func at(from, where string) string {
 	i := strings.LastIndexByte(where, ':')
 	if i < 0 || path.Dir(where) == "tierd" {
 		return ""
 	}
-	return fmt.Sprintf("file=%s,line=%s,", escape(where[:i], true), where[i+1:])
+	file := where[:i]
+	if !path.IsAbs(file) {
+		file = path.Join(from, file)
+	}
+	return fmt.Sprintf("file=%s,line=%s,", escape(file, true), where[i+1:])
 }
 
 func escape(s string, property bool) string {

@@ -13,7 +13,7 @@ func TestHang(t *testing.T) {
 	t.Parallel()
 	run := report.Run{Histories: 3, Plugins: 9, Hung: 2, HungText: "imp: it used up its fuel"}
 	const want = "2 of 9 questions were not answered: imp: it used up its fuel"
-	if got := run.Annotations(); got != "::error title=PLUGIN HANG::"+want+"\n" {
+	if got := run.Annotations(""); got != "::error title=PLUGIN HANG::"+want+"\n" {
 		t.Errorf("annotations: %q", got)
 	}
 	text, err := run.JUnit()
