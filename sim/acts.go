@@ -55,7 +55,7 @@ func (h *play) ownerActs() []act {
 			h.line(LaneDisk, "%s rolls", id)
 		}},
 		{kindOwner, "writes a second file", 1, func() {
-			if id, base, ok := h.segment(); ok && h.rewrites() {
+			if id, base, ok := h.segment(); ok {
 				must(h.w.WriteCompanion(id, base, fmt.Appendf(nil, "%s %d", id, base)))
 			}
 		}},
@@ -82,7 +82,7 @@ func (h *play) ownerActs() []act {
 			}
 		}},
 		{kindOwner, "rewrites a segment", 2, func() {
-			if id, base, ok := h.segment(); ok && h.rewrites() {
+			if id, base, ok := h.segment(); ok {
 				h.w.Advance(time.Millisecond)
 				version := choose.Number(h.c, "version", 1, 3)
 				must(h.w.Write(id, base, Content(id, base, version)))
@@ -90,7 +90,7 @@ func (h *play) ownerActs() []act {
 			}
 		}},
 		{kindOwner, "appends to a closed segment", 1, func() {
-			if id, base, ok := h.segment(); ok && h.rewrites() {
+			if id, base, ok := h.segment(); ok {
 				h.w.Advance(time.Millisecond)
 				must(h.w.Grow(id, base, []byte("more\n")))
 				h.line(LaneDisk, "%s appends to its segment %d, which is closed", id, base)
@@ -306,7 +306,7 @@ func (h *play) ownerBetween() {
 		h.w.Advance(time.Millisecond)
 		if version == 0 {
 			must(h.w.Append(id, 1))
-		} else if i < len(bases)-1 && h.rewrites() {
+		} else if i < len(bases)-1 {
 			must(h.w.Write(id, bases[i], Content(id, bases[i], version)))
 		}
 		h.line(LaneDisk, "its owner comes in between: %s", id)

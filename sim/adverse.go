@@ -45,8 +45,7 @@ func growing(p Point) bool {
 }
 
 // ledgerActs put the ledger back to an old state, as from a backup, and have another one made, as
-// tierd asks for then. An age that an owner changed by writing a segment again is another one to a
-// rebuilt ledger than to the lost one, and to the oracle: so the two do not meet in a history.
+// tierd asks for then.
 func (h *play) ledgerActs() []act {
 	if h.broker != nil {
 		return nil
@@ -54,24 +53,22 @@ func (h *play) ledgerActs() []act {
 	return []act{
 		{kindOperator, "backs the ledger up", 1, func() { h.putBack = h.w.Remember() }},
 		{kindStop, "and an old ledger is put back", 2, func() {
-			if h.putBack == nil || h.rewritten {
+			if h.putBack == nil {
 				return
 			}
 			h.out.Crashes++
 			h.disk = 0
 			h.w.Kill()
 			h.putBack()
-			h.putBack, h.rebuilt = nil, true
+			h.putBack = nil
 			h.line(LaneCrash, "the process is killed, and an old ledger put back")
 			h.startProcess()
 			h.met(OldLedger)
 		}},
 		{kindOperator, "rebuilds the ledger", 2, h.rebuilds},
+		{kindStop, "and the ledger is lost, and rebuilt", 2, h.losesLedger},
 		{kindStop, "later, and commits of the ledger are lost", 2, func() {
-			if h.rewritten {
-				return
-			}
-			h.lies, h.rebuilt = true, true
+			h.lies = true
 			h.stopsLater()
 		}},
 	}
@@ -89,14 +86,26 @@ func (h *play) losesCommits() {
 
 // rebuilds has the ledger made anew, where it is an old one.
 func (h *play) rebuilds() {
-	if !h.o.old {
-		return
+	if h.o.old {
+		h.w.Kill()
+		h.makesLedger()
 	}
+}
+
+// losesLedger ends the process, or its machine, and has a ledger made in place of the one that was
+// there.
+func (h *play) losesLedger() {
+	h.ends()
+	h.met(LostLedger)
+	h.makesLedger()
+}
+
+// makesLedger makes a ledger of what the store has, and begins a process with it.
+func (h *play) makesLedger() {
 	h.storeWorks()
 	h.full, h.lies = false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	must(h.w.Return()) // without its source a rebuild is refused
-	h.w.Kill()
 	if _, err := h.w.Rebuild(); err != nil {
 		h.o.violate(Recovered, "the ledger cannot be rebuilt: %v", err)
 		h.judge()
@@ -104,10 +113,4 @@ func (h *play) rebuilds() {
 	h.line(LaneLedger, "is rebuilt")
 	h.putBack = nil // RATIONALE says why
 	h.startProcess()
-}
-
-// rewrites reports whether owners may write segments again, and notes that they do.
-func (h *play) rewrites() bool {
-	h.rewritten = h.rewritten || !h.rebuilt
-	return !h.rebuilt
 }

@@ -139,22 +139,19 @@ type play struct {
 	full    bool         // nothing more goes on the disk
 	lies    bool         // the ledger's disk says too early that a commit is durable
 	putBack func()       // puts an old ledger back; nil where none was kept
-	rebuilt bool         // an old ledger was put back
 	// entries are of entryNames, by table; they are replaced as a whole.
 	entries map[string]int
-	// rewritten is set once an owner wrote a segment again.
-	rewritten bool
-	inside    int             // calls of the store until something happens in the middle of one
-	meet      func()          // what then happens
-	aside     int             // points until the owner comes in between; 0 for never
-	deed      func()          // what it then does
-	brake     int             // operations on the audit log until somebody pauses; 0 for never
-	unknown   map[string]bool // facts that are not known now
-	recent    []Point         // of the effect under way
-	effect    engine.Effect   // under way; nil for none
-	began     tier.Time
-	start     bool // a process is starting
-	fired     bool // a fault of disk or ledger happened in it
+	inside  int             // calls of the store until something happens in the middle of one
+	meet    func()          // what then happens
+	aside   int             // points until the owner comes in between; 0 for never
+	deed    func()          // what it then does
+	brake   int             // operations on the audit log until somebody pauses; 0 for never
+	unknown map[string]bool // facts that are not known now
+	recent  []Point         // of the effect under way
+	effect  engine.Effect   // under way; nil for none
+	began   tier.Time
+	start   bool // a process is starting
+	fired   bool // a fault of disk or ledger happened in it
 	// stopIn is the kind of effect in whose middle the process stops next, after so many operations.
 	stopIn    string
 	stopAfter int
@@ -573,6 +570,13 @@ func (h *play) alive(err error) {
 
 // crashed plays the end of a process, and what begins after it.
 func (h *play) crashed() {
+	h.ends()
+	h.startProcess()
+	h.line(LaneCrash, "a new process has started")
+}
+
+// ends plays the end of a process, alone or with its machine.
+func (h *play) ends() {
 	h.out.Crashes++
 	h.disk, h.effect, h.full = 0, nil, false // an operator makes room
 	// An fsync that failed ends the trust in its file until the machine is started anew.
@@ -598,8 +602,6 @@ func (h *play) crashed() {
 		})
 		h.boots()
 	}
-	h.startProcess()
-	h.line(LaneCrash, "a new process has started")
 }
 
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.

@@ -163,7 +163,7 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 			})
 		})
 		if a, b := summary(recorded), summary(listed); a != b ||
-			!sameHoles(known.facts, listed, known.state.Fresh) {
+			!known.sameHoles(listed) {
 			why = fmt.Sprintf("the ledger says %sand the manifest %s", a, b)
 		}
 	}
@@ -227,13 +227,13 @@ func summary(facts []tier.Fact) string {
 }
 
 // sameHoles reports whether ledger and manifest know of the same holes. A ledger that was made anew
-// takes no offset for one that a copy has, and may name it at another position; of epochs before
-// fresh, of which nothing counts, it need not know any.
-func sameHoles(ledger, manifest []tier.Fact, fresh tier.TierEpoch) bool {
+// takes no offset for one that a copy has or had, and may name it at another position; of epochs
+// before the fresh one, of which nothing counts, it need not know any.
+func (l *ledgerLog) sameHoles(manifest []tier.Fact) bool {
 	of := func(facts []tier.Fact) (holes, copies tier.RangeSet) {
 		for _, f := range facts {
 			switch {
-			case f.Epoch < fresh:
+			case f.Epoch < l.state.Fresh:
 			case f.Hole != nil:
 				holes = holes.Add(f.Hole.Range)
 			case f.Add != nil:
@@ -242,12 +242,15 @@ func sameHoles(ledger, manifest []tier.Fact, fresh tier.TierEpoch) bool {
 		}
 		return holes, copies
 	}
-	known, either := of(ledger)
+	known, either := of(l.facts)
 	told, _ := of(manifest)
 	for _, r := range known {
 		if !told.Covers(r) {
 			return false
 		}
+		either = either.Add(r)
+	}
+	for _, r := range l.state.Expired {
 		either = either.Add(r)
 	}
 	return !slices.ContainsFunc(told, func(r tier.Range) bool { return !either.Covers(r) })

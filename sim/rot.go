@@ -176,9 +176,6 @@ func (h *play) rots() func() {
 	}
 	how := rot(choose.Pick(h.c, "what rots", rotNames, nil))
 	part := choose.Number(h.c, "where", 0, spots-1)
-	if how != rotBit && !h.rewrites() {
-		return nil
-	}
 	return func() {
 		files := slices.DeleteFunc(slices.Clone(h.w.files(id)), func(f file) bool {
 			return f.place != live || f.base != base

@@ -40,6 +40,7 @@ const (
 	PluginTrap
 	OldLedger
 	LostCommits
+	LostLedger
 	TwiceAfterRemoval
 	DriftedApart
 	LossAccepted
@@ -72,6 +73,7 @@ var situationNames = [situationsMax]string{
 	EntryGone:           "the entry of a table goes away with something due",
 	Dropped:             "a table is dropped",
 	LostCommits:         "commits of the ledger are lost that were said to be durable",
+	LostLedger:          "the ledger is lost, and made anew",
 	TwiceAfterRemoval:   "an upload takes effect once more after its object was removed",
 	DriftedApart:        "something is not removed since the clocks have drifted apart",
 }
@@ -128,7 +130,7 @@ func (p *Project) NotApplicable(s Situation) string {
 		if p.wild == nil {
 			return "the plugins are those of the configuration, and run as they are"
 		}
-	case OldLedger, LostCommits:
+	case OldLedger, LostCommits, LostLedger:
 		if kafka {
 			return "a lost ledger is simulated with plain files"
 		}
