@@ -18,7 +18,7 @@ ERRCHECK    := github.com/kisielk/errcheck@v1.30.0
 SDK := ./cmd/... ./objstore/providers
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz histories sim fresh exhaust planted crash bench lint opa plugins \
+.PHONY: help build test race fuzz sim fresh exhaust planted crash bench lint opa plugins \
 	rewrite check check-rest demo interop
 
 help: ## list the targets
@@ -44,13 +44,6 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir; \
 		done; \
 	done
-
-HISTORIES ?= 1000
-RAPID     ?= -rapid.seed=0
-
-histories: ## let chance write HISTORIES (1000) histories of each of ten kinds, and judge every step
-	$(GO) test ./sim -run '^TestAny(History|Lineage)$$' -count 1 -timeout 30m \
-		-rapid.checks=$(HISTORIES) $(RAPID)
 
 KILLS ?= 200
 
@@ -149,7 +142,6 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) opa
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=3s
-	$(MAKE) histories HISTORIES=1000 RAPID=-rapid.seed=1 # the same each time; by hand, others
 	$(MAKE) crash
 	$(MAKE) planted
 	$(MAKE) sim

@@ -17,12 +17,6 @@ import (
 // builtin is the built-in policy alone, compiled once.
 var builtin = sync.OnceValue(func() *rego.Set { return loadPolicy("") })
 
-// onHold denies every deletion.
-var onHold = sync.OnceValue(func() *rego.Set {
-	return loadPolicy("package tierd.hold\n\nimport rego.v1\n\n" +
-		"deny contains \"on hold\" if input.action == \"delete_local\"\n")
-})
-
 func loadPolicy(source string) *rego.Set {
 	var modules []rego.Module
 	if source != "" {
@@ -55,6 +49,9 @@ func testConfig() Config {
 
 // orders is the log of most tests.
 var orders = tier.LogID{Table: "orders", Name: "0"}
+
+// logsOf are the logs of some tests: two of one table, one of another.
+var logsOf = []tier.LogID{orders, {Table: "orders", Name: "1"}, {Table: "payroll", Name: "0"}}
 
 // newObserved returns a world with its oracle and no process.
 func newObserved(t testing.TB) (*World, *Oracle) {
