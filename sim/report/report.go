@@ -186,7 +186,7 @@ func (f *Failure) Screen(color bool) string {
 		fmt.Fprintf(&b, "  rates    %s\n", f.Rates)
 	}
 	if f.Decided != "" {
-		fmt.Fprintf(&b, "  decided  %s\n           %s\n", f.Decided, cut(f.Reason))
+		fmt.Fprintf(&b, "  decided  %s  %s\n", f.Decided, cut(f.Reason))
 	}
 	fmt.Fprintf(&b, "  replay   %s\n", f.Replay)
 	return b.String()
