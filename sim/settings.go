@@ -48,8 +48,8 @@ func (h *play) settingsActs() []act {
 			i := choose.Pick(h.c, "policies", policyNames, nil)
 			h.change(func() { h.setPolicy(i) })
 		}},
-		{kindSettings, "change the plugins", 2, func() {
-			set := h.p.wild[choose.Pick(h.c, "plugins", wildNames, nil)]
+		{kindSettings, "change the plugins", 3, func() {
+			set := h.p.wild[choose.Pick(h.c, "plugins", wildNames, wildWeights)]
 			h.change(func() { h.w.Config.Plugins = set })
 		}},
 		{kindSettings, "turn tiering off", 3, func() {

@@ -233,10 +233,14 @@ var moments = []struct {
 		f, ok := h.effect.(engine.ChangeTier)
 		return ok && f.State == tier.Disabling && p.Place == InLedger && h.started(f.Table, tier.Disabled)
 	}},
+	{"while a table becomes ENABLED again", func(h *play, p Point) bool {
+		f, ok := h.effect.(engine.ChangeTier)
+		return ok && f.State == tier.Enabled && p.Place == InLedger
+	}},
 }
 
 // momentWeights say how often chance waits for each: long for what takes a chain of events.
-var momentWeights = []int{1, 1, 1, 1, 4}
+var momentWeights = []int{1, 1, 1, 1, 4, 2}
 
 func (h *play) deletes() bool {
 	_, ok := h.effect.(engine.Delete)

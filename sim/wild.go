@@ -9,6 +9,9 @@ import (
 var wildNames = []string{"none", "one traps", "one spins", "one answers garbage",
 	"one keeps everything"}
 
+// wildWeights say how often chance takes each: one that traps while something may go is rare.
+var wildWeights = []int{1, 3, 1, 1, 1}
+
 // wildBodies are the instructions of their tierd_select.
 var wildBodies = [][]byte{
 	{0x00},                               // unreachable
