@@ -16,31 +16,82 @@ func (e *entry) readVerbatim(text []byte) bool {
 	e.Log = t.String()
 	t.Take(`,"attempt":"`)
 	t.Hex(e.Attempt[:])
-	t.Take(`","fact":{"position":`)
-	e.Fact.Position = tier.Position(t.Count(64))
-	t.Take(`,"epoch":`)
-	e.Fact.Epoch = tier.TierEpoch(t.Count(32))
-	t.Take(`,"at":`)
-	e.Fact.At = tier.Time(t.Number(64))
-	t.Take(`,"copied":`)
-	e.Fact.Copied = tier.Offset(t.Number(64))
-	switch {
-	case t.Taken(`,"add":{"attempt":"`):
-		e.Fact.Add = takeCopy(t)
-	case t.Taken(`,"start":`):
-		e.Fact.Start = takeOffset(t)
-	case t.Taken(`,"clip":`):
-		e.Fact.Clip = takeOffset(t)
-	}
-	if t.Taken(`,"incarnation":"`) {
-		e.Fact.Incarnation = t.String()
-	}
-	t.Take(`}`)
+	t.Take(`","fact":`)
+	e.Fact = takeFact(t)
 	if t.End() {
 		return true
 	}
 	*e = entry{}
 	return false
+}
+
+// readVerbatim reads a checkpoint likewise.
+func (c *checkpoint) readVerbatim(text []byte) bool {
+	t := verbatim.New(text)
+	c.header = header{documentVersion, kindCheckpoint}
+	t.Take(`{"version":1,"kind":"checkpoint","ledger":"`)
+	c.Ledger = t.String()
+	t.Take(`,"log":"`)
+	c.Log = t.String()
+	t.Take(`,"level":`)
+	c.Level = uint8(t.Count(8))
+	t.Take(`,"block":`)
+	c.Block = t.Count(64)
+	t.Take(`,"facts":[`)
+	c.Facts = []tier.Fact{}
+	if !t.Taken(`]`) {
+		c.Facts = append(c.Facts, takeFact(t))
+		for t.Taken(`,`) {
+			c.Facts = append(c.Facts, takeFact(t))
+		}
+		t.Take(`]`)
+	}
+	if t.End() {
+		return true
+	}
+	*c = checkpoint{}
+	return false
+}
+
+func takeFact(t *verbatim.Text) (f tier.Fact) {
+	t.Take(`{"position":`)
+	f.Position = tier.Position(t.Count(64))
+	t.Take(`,"epoch":`)
+	f.Epoch = tier.TierEpoch(t.Count(32))
+	t.Take(`,"at":`)
+	f.At = tier.Time(t.Number(64))
+	t.Take(`,"copied":`)
+	f.Copied = tier.Offset(t.Number(64))
+	switch {
+	case t.Taken(`,"add":{"attempt":"`):
+		f.Add = takeCopy(t)
+	case t.Taken(`,"hole":{"base":`):
+		f.Hole = takeHole(t)
+	case t.Taken(`,"start":`):
+		f.Start = takeOffset(t)
+	case t.Taken(`,"clip":`):
+		f.Clip = takeOffset(t)
+	case t.Taken(`,"open":`):
+		f.Open = takeOffset(t)
+	}
+	if t.Taken(`,"incarnation":"`) {
+		f.Incarnation = t.String()
+	}
+	t.Take(`}`)
+	return f
+}
+
+func takeHole(t *verbatim.Text) *tier.Hole {
+	h := &tier.Hole{}
+	h.Base = tier.Offset(t.Number(64))
+	t.Take(`,"next":`)
+	h.Next = tier.Offset(t.Number(64))
+	t.Take(`,"cause":"`)
+	h.Cause = tier.HoleCause(t.String())
+	t.Take(`,"at":`)
+	h.At = tier.Time(t.Number(64))
+	t.Take(`}`)
+	return h
 }
 
 func takeOffset(t *verbatim.Text) *tier.Offset {

@@ -8,6 +8,45 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
+// TestReadCheckpointVerbatim: a checkpoint likewise.
+func TestReadCheckpointVerbatim(t *testing.T) {
+	t.Parallel()
+	data, err := encodeCheckpoint(ledger, orders, 1, 0, []tier.Fact{add(1), hole(2, 1, 2), clip(3, 4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := data[:len(data)-sealBytes]
+	check := func(text []byte) bool {
+		var got, want checkpoint
+		if !got.readVerbatim(text) {
+			return false
+		}
+		if err := decode(text, &want); err != nil {
+			t.Errorf("%s\nwas read, and is no checkpoint: %v", text, err)
+		} else if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", text, got, want)
+		}
+		return true
+	}
+	none := []byte(`{"version":1,"kind":"checkpoint","ledger":"l","log":"a/0",` +
+		`"level":1,"block":0,"facts":[]`)
+	for _, sound := range [][]byte{text, none} {
+		if !check(sound) {
+			t.Errorf("was not read: %s", sound)
+		}
+		for i := range sound {
+			for _, b := range []byte(`"\{}[]:,-+01aA. ` + "\x00\x80") {
+				other := slices.Clone(sound)
+				other[i] = b
+				check(other)
+			}
+			check(sound[:i])
+			check(slices.Delete(slices.Clone(sound), i, i+1))
+			check(slices.Insert(slices.Clone(sound), i, sound[i]))
+		}
+	}
+}
+
 // TestReadVerbatim: an entry is read as encoding/json reads it, or left to that, whatever is wrong
 // with it; and what tierd writes of most segments is not left to it.
 func TestReadVerbatim(t *testing.T) {
@@ -48,7 +87,7 @@ func TestReadVerbatim(t *testing.T) {
 		want bool
 	}{
 		"a copy": {add(5), true}, "with lineage": {led, true}, "a start": {start(7, 3), true},
-		"a clip": {clip(8, 4), true}, "a hole": {hole(6, 1, 2), false}, "a name": {named, false},
+		"a clip": {clip(8, 4), true}, "a hole": {hole(6, 1, 2), true}, "a name": {named, false},
 	} {
 		text := of(c.fact)
 		if got := check(text); got != c.want {

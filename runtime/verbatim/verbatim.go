@@ -1,6 +1,6 @@
 // Package verbatim takes apart JSON that is just as tierd writes it: it knows what comes where, and
-// needs a third of the time of encoding/json. Of any other text it says that it is not such, and
-// nothing else; that is then for encoding/json, which has the last word on what is sound.
+// needs a small part of the time that encoding/json does. Of any other text it says that it is not
+// such, and nothing else; that is then for encoding/json, which has the last word on what is sound.
 package verbatim
 
 import (
