@@ -652,6 +652,8 @@ func (h *play) heal() {
 	before := 1
 	if h.broker != nil {
 		before += settleRounds
+		h.settle()
+		h.repairsAgain()
 	}
 	h.minutes(before)
 	h.o.Current()

@@ -111,3 +111,12 @@ func (h *play) leadersHeal() {
 		h.broker.append(l, 1)
 	}
 }
+
+// repairsAgain repairs what was given up in a tier epoch that has ended since: the next one knows
+// nothing of that, and finds it damaged.
+func (h *play) repairsAgain() {
+	for _, l := range h.broker.logs {
+		h.w.Advance(time.Millisecond)
+		h.broker.repair(l, false)
+	}
+}
