@@ -8,19 +8,22 @@ import (
 // remote data of one leave, and that anything is done with one at all. Neither ledger nor engine is
 // asked.
 
-// fallen reports whether the table had an entry of its own, by the ledger's note, and the settings
-// are the defaults now.
-func (o *Oracle) fallen(name string, ledger *ledgerTruth) bool {
-	table, _ := o.w.Config.Tables(name)
-	noted := ledger.table(name).Entry
-	return table.Governor == "defaults" && noted != "" && noted != "defaults"
+// frozen reports whether nothing governs the table now: there are no settings for it, or they are
+// the defaults, and it had an entry of its own. One that was dropped has nothing to be governed but
+// what is local.
+func (o *Oracle) frozen(name string) bool {
+	table, governed := o.w.Config.Tables(name)
+	return !governed || table.Governor == "defaults" && o.owned[name]
 }
 
-// frozen reports whether nothing governs the table now. One that was dropped has nothing to be
-// governed but what is local.
-func (o *Oracle) frozen(name string, ledger *ledgerTruth) bool {
-	_, governed := o.w.Config.Tables(name)
-	return !governed || o.fallen(name, ledger)
+// owns notes that an entry of its own governed a table, once that is durable. That the ledger says
+// something else later takes nothing back.
+func (o *Oracle) owns(ledger *ledgerTruth) {
+	for _, t := range ledger.tables {
+		if t.Entry != "" && t.Entry != "defaults" {
+			o.owned[t.Table] = true
+		}
+	}
 }
 
 // configured notes what settings that come into force allow: with tiering off and the policy
@@ -34,7 +37,7 @@ func (o *Oracle) configured() {
 		name := l.id.Table
 		t, _ := o.w.Config.Tables(name)
 		switch {
-		case o.frozen(name, ledger):
+		case o.frozen(name):
 		case !t.Tiering && t.DisablePolicy == tier.PolicyDelete:
 			o.leave[name] = true
 		case !leaves(ledger.table(name)) && !o.w.changing(name):
@@ -45,13 +48,16 @@ func (o *Oracle) configured() {
 
 // dropping notes that an operator is about to drop a table, which counts where nothing governs it.
 func (o *Oracle) dropping(name string) {
-	if ledger, err := o.w.ledgerNow(); err == nil && o.frozen(name, ledger) {
+	if o.frozen(name) {
 		o.leave[name] = true
+		delete(o.owned, name) // what comes back under its name is another table
 	}
 }
 
 // inherited takes for allowed what a ledger says that is not one's own doing.
 func (o *Oracle) inherited(ledger *ledgerTruth) {
+	o.owned = map[string]bool{}
+	o.owns(ledger)
 	for _, t := range ledger.tables {
 		if leaves(t) || t.Dropped != 0 {
 			o.leave[t.Table] = true
@@ -72,9 +78,9 @@ func (o *Oracle) allowed(ledger *ledgerTruth) {
 
 // ungoverned (S5): nothing is begun to be copied of a table that nothing governs, unless it was
 // decided before.
-func (o *Oracle) ungoverned(l *ledgerLog, ledger *ledgerTruth) {
+func (o *Oracle) ungoverned(l *ledgerLog) {
 	for _, a := range l.attempts {
-		if !o.onRecord[a.ID] && o.w.decided() && o.frozen(l.state.Log.Table, ledger) {
+		if !o.onRecord[a.ID] && o.w.decided() && o.frozen(l.state.Log.Table) {
 			o.violateAt(Gated, l.state.Log, a.Range.Base, "segment %d of %s is being copied, and no "+
 				"entry of the configuration governs its table", a.Range.Base, l.state.Log)
 		}

@@ -58,6 +58,18 @@ func TestTheOracleSeesWhatNobodyWanted(t *testing.T) {
 			r.announce(0)
 			r.drops(0)
 		}},
+		"a table falls to the defaults, and the ledger forgets its entry": {"no entry governs",
+			func(r *rig) {
+				governs := func(entry string) {
+					r.tables(func(t *tier.Table) { t.Governor = entry })
+					r.appends(tier.TableGoverned{Table: orders.Table, Entry: entry, At: r.w.Now})
+				}
+				governs("tables/orders")
+				governs("defaults")
+				r.w.Advance(2 * time.Hour)
+				r.announce(0)
+				r.drops(0)
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,7 +73,7 @@ func (o *Oracle) Current() {
 		return // rest says so
 	}
 	for _, l := range o.logs {
-		if o.frozen(l.id.Table, ledger) {
+		if o.frozen(l.id.Table) {
 			continue // nobody looks at it
 		}
 		o.current(l, ledger.log(l.id), ledger.table(l.id.Table))

@@ -30,7 +30,7 @@ func (o *Oracle) Quiet() {
 		known, t := ledger.log(l.id), ledger.table(l.id.Table)
 		o.readable(l)
 		o.reported(l, files, ledger)
-		if (t.Dropped == 0 || known == nil) && o.frozen(l.id.Table, ledger) {
+		if (t.Dropped == 0 || known == nil) && o.frozen(l.id.Table) {
 			continue // whatever is left is left, and what was never opened stays so
 		}
 		if t.State == tier.Enabled {
@@ -55,8 +55,11 @@ func (o *Oracle) eligible(l *logRecord, files []file, known *ledgerLog,
 	store *storeTruth) {
 	records := liveRecords(files)
 	for _, x := range files {
-		if o.givenUp(&x) {
+		if o.passes(&x) {
 			continue
+		}
+		if o.givenUp(&x) {
+			return // in a tier epoch that is over: it blocks its log once more
 		}
 		closed := x.place == live && len(records) > 0 && x.base < records[len(records)-1].base
 		segment := slices.ContainsFunc(records, func(r file) bool { return r.base == x.base })

@@ -63,21 +63,24 @@ func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (keeps func()) {
 	return func() { o.losses = o.losses[:before] }
 }
 
-// givenUp reports whether the file with records is one that an operator gave up, durably, and the
-// same still.
+// givenUp reports whether the file with records is one that an operator gave up, and the same
+// still.
 func (o *Oracle) givenUp(x *file) bool {
-	ledger, err := o.w.ledgerNow()
-	if len(o.losses) == 0 || err != nil {
-		return false
-	}
-	known := ledger.log(x.log)
-	if known == nil || !slices.ContainsFunc(known.state.Accepted, func(a tier.LossAccepted) bool {
-		return a.Range.Base == x.base
-	}) {
-		return false
-	}
 	return slices.ContainsFunc(o.losses, func(l loss) bool {
 		return l.log == x.log && l.Base == x.base && bytes.Equal(l.data, x.data)
+	})
+}
+
+// passes reports whether copying passes over the file: its loss is durable, and of a tier epoch
+// that counts.
+func (o *Oracle) passes(x *file) bool {
+	ledger, err := o.w.ledgerNow()
+	if err != nil || !o.givenUp(x) {
+		return false
+	}
+	l := ledger.log(x.log)
+	return l != nil && slices.ContainsFunc(l.state.Accepted, func(a tier.LossAccepted) bool {
+		return a.Range.Base == x.base
 	})
 }
 

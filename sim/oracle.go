@@ -85,6 +85,7 @@ type Oracle struct {
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
 	losses     []loss
+	owned      map[string]bool                     // tables that had an entry of their own
 	leave      map[string]bool                     // tables all of whose remote data may leave
 	answers    map[question]answer                 // of the policies, the last one to each question
 	keeps      map[tier.LogID]map[tier.Offset]bool // what plugins asked to keep, in this life
@@ -178,6 +179,7 @@ func (w *World) Observe() *Oracle {
 		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
 		keeps:  map[tier.LogID]map[tier.Offset]bool{},
 		leave:  map[string]bool{},
+		owned:  map[string]bool{},
 		fence:  fence{epochs: map[string]tier.TierEpoch{}, known: map[tier.AttemptID]bool{}},
 		starts: map[tier.LogID]tier.Offset{}, fresh: map[tier.LogID]tier.TierEpoch{},
 		epochs: map[tier.LogID]tier.TierEpoch{}, clipped: map[tier.LogID]tier.Position{}}
@@ -416,9 +418,10 @@ func (o *Oracle) rest() {
 		return
 	}
 	store := o.w.storeNow(ledger.id)
+	o.owns(ledger)
 	o.allowed(ledger)
 	for i := range ledger.logs {
-		o.ungoverned(&ledger.logs[i], ledger)
+		o.ungoverned(&ledger.logs[i])
 		o.note(&ledger.logs[i], ledger.table(ledger.logs[i].state.Log.Table))
 	}
 	if !o.old {

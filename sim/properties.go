@@ -164,7 +164,7 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return err.Error()
 	case ledger.table(f.log.Table).Dropped != 0:
 		return "the table was dropped"
-	case o.frozen(f.log.Table, ledger):
+	case o.frozen(f.log.Table):
 		return "no entry governs the table any more"
 	case !table.Tiering && ledger.table(f.log.Table).State == tier.Enabled:
 		return "the table is not tiered, and not disabled yet"

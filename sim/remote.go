@@ -41,7 +41,7 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 		o.fresh[id] = l.state.Fresh
 		return
 	}
-	if ledger, err := o.w.ledgerNow(); err == nil && o.w.decided() && o.frozen(id.Table, ledger) {
+	if o.w.decided() && o.frozen(id.Table) {
 		o.violate(Gated, "the start of %s moved to %d, and no entry of the configuration governs its "+
 			"table", id, l.state.LogStart)
 	}
@@ -130,7 +130,7 @@ func (o *Oracle) removes(key string) {
 	if o.w.Paused || t.Paused != nil {
 		o.violate(Gated, "%s is removed while deletions are paused", key)
 	}
-	if t.Dropped == 0 && o.w.asks() && o.frozen(k.Log.Table, ledger) {
+	if t.Dropped == 0 && o.w.asks() && o.frozen(k.Log.Table) {
 		o.violate(Gated, "%s is removed, and no entry of the configuration governs its table", key)
 	}
 	if k.Kind != objstore.KeyFile {

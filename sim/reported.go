@@ -30,7 +30,7 @@ func (o *Oracle) drains(ledger *ledgerTruth) {
 			}
 		}
 		early := o.w.Now.Sub(since) <= 2*o.w.Config.Grace
-		frozen := t.Dropped == 0 && o.frozen(t.Table, ledger)
+		frozen := t.Dropped == 0 && o.frozen(t.Table)
 		stopped := early || o.w.Paused || t.Paused != nil || frozen
 		if t.State != want && !stopped {
 			o.violate(DisablementDrains, "the table %s is %s since %s, and nothing fails any more: want %s",
@@ -55,7 +55,7 @@ func (o *Oracle) reported(l *logRecord, files []file, ledger *ledgerTruth) {
 	if young || !o.over(table, oldest.fileName, files) {
 		return
 	}
-	if v, _ := o.w.process.engine.Log(l.id); v.Blocked != nil && o.frozen(l.id.Table, ledger) {
+	if v, _ := o.w.process.engine.Log(l.id); v.Blocked != nil && o.frozen(l.id.Table) {
 		return
 	}
 	segments, _ := o.w.process.engine.Segments(l.id)

@@ -152,7 +152,7 @@ func (b *broker) repair(l *brokerLog, whole bool) {
 	for _, x := range liveRecords(b.w.files(l.id)) {
 		v := b.w.oracle.knows(x.fileName, x.data)
 		rotted := v != nil && (v.rotten || v.was != nil)
-		if rotted && (whole || !b.w.oracle.givenUp(&x)) {
+		if rotted && (whole || !b.w.oracle.passes(&x)) {
 			delete(l.written, x.base)
 		}
 	}

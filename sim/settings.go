@@ -69,7 +69,7 @@ func (h *play) settingsActs() []act {
 			i := choose.Pick(h.c, "entry", entryNames, nil)
 			due := h.due(name)
 			h.change(func() { h.setEntry(name, i) })
-			if ledger, err := h.w.ledgerNow(); err == nil && due && h.o.frozen(name, ledger) {
+			if due && h.o.frozen(name) {
 				h.met(EntryGone)
 			}
 		}},
@@ -171,7 +171,7 @@ func (h *play) dropActs() []act {
 		ledger, err := h.w.ledgerNow()
 		must(err)
 		frozen := slices.DeleteFunc(h.p.tables(), func(name string) bool {
-			return !h.o.frozen(name, ledger) || ledger.table(name).Epoch == 0
+			return !h.o.frozen(name) || ledger.table(name).Epoch == 0
 		})
 		if len(frozen) == 0 {
 			return
