@@ -12,8 +12,8 @@ type Plugin struct {
 	Obeyed    int    `json:"obeyed"`
 	Overruled int    `json:"overruled"`
 	// NeverObeyed and NeverOverruled say why no history can; "" where they must.
-	NeverObeyed    string `json:"obeyed_not_applicable,omitempty"`
-	NeverOverruled string `json:"overruled_not_applicable,omitempty"`
+	NeverObeyed    string `json:"obeyed_not_applicable"`
+	NeverOverruled string `json:"overruled_not_applicable"`
 }
 
 // Vacuous names what no history showed of the plugin, and one has to.

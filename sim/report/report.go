@@ -3,10 +3,12 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 )
 
 // Run is what a number of histories came to. Times are of the simulated world but for Elapsed.
+// docs/json.md describes its JSON.
 type Run struct {
 	Subject    string `json:"subject"` // the configuration, or what else was simulated
 	Digest     string `json:"digest"`
@@ -33,28 +36,28 @@ type Run struct {
 	Judged     int    `json:"judged"`      // deletions that the user's properties were asked about
 	Plugins    int    `json:"plugins"`     // questions to plugins
 	Hung       int    `json:"plugin_hang"` // of these, not answered within the fuel
-	HungText   string `json:"plugin_hang_text,omitempty"`
+	HungText   string `json:"plugin_hang_text"`
 	// PolicyHang says which expression of a policy or property does not end, and ended the run, and
 	// PolicyHangAt its file:line, where that is known.
-	PolicyHang   string        `json:"policy_hang,omitempty"`
-	PolicyHangAt string        `json:"policy_hang_at,omitempty"`
+	PolicyHang   string        `json:"policy_hang"`
+	PolicyHangAt string        `json:"policy_hang_at"`
 	Simulated    int64         `json:"simulated_seconds"` // 300 years are too many ns
 	Elapsed      time.Duration `json:"elapsed_ns"`
 	Situations   []Situation   `json:"situations"`
-	Faults       []Fault       `json:"faults,omitempty"`
+	Faults       []Fault       `json:"faults"`
 	Rules        []Rule        `json:"rules"`
-	Heeded       []Plugin      `json:"plugins_heeded,omitempty"` // the configuration's, in its order
+	Heeded       []Plugin      `json:"plugins_heeded"` // the configuration's, in its order
 	Failures     []Failure     `json:"failures"`
 	// Regressions were replayed first, and no seed was tried where one of them failed.
-	Regressions []Regression `json:"regressions,omitempty"`
+	Regressions []Regression `json:"regressions"`
 	Vacuous     []string     `json:"vacuous"`       // what was not met or tried
 	Unequal     []uint64     `json:"indeterminate"` // seeds of which two runs differed
 	// Untried is how many seeds of those that were asked for the run did not come to: its budget was
 	// over, or it was interrupted.
-	Untried     uint64 `json:"untried,omitempty"`
-	Interrupted bool   `json:"interrupted,omitempty"`
+	Untried     uint64 `json:"untried"`
+	Interrupted bool   `json:"interrupted"`
 	// VacuousAllowed says that what is Vacuous is no failure of this run.
-	VacuousAllowed bool `json:"vacuous_allowed,omitempty"`
+	VacuousAllowed bool `json:"vacuous_allowed"`
 	Exit           int  `json:"exit"`
 }
 
@@ -63,7 +66,7 @@ type Situation struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 	// NotApplicable says why no history can meet it; "" where they must.
-	NotApplicable string `json:"not_applicable,omitempty"`
+	NotApplicable string `json:"not_applicable"`
 }
 
 // Fault is a kind of step that disturbs, and how many steps of all histories were of it.
@@ -76,31 +79,31 @@ type Fault struct {
 type Rule struct {
 	Where  string `json:"where"` // file:line
 	Answer string `json:"answer"`
-	Title  string `json:"title,omitempty"`
+	Title  string `json:"title"`
 	True   int    `json:"true"`
 	False  int    `json:"false"`
 }
 
 // Regression is the scenario of a history that broke a promise once.
 type Regression struct {
-	Scenario string `json:"scenario"`           // its file
-	Property string `json:"property,omitempty"` // that breaks again
+	Scenario string `json:"scenario"` // its file
+	Property string `json:"property"` // that breaks again
 	// Unfit says why it was replayed only as far as it fits; "" where it was as a whole.
-	Unfit string `json:"unfit,omitempty"`
+	Unfit string `json:"unfit"`
 }
 
 // Failure is a history that broke a promise.
 type Failure struct {
 	Seed     uint64   `json:"seed"`
-	Rates    string   `json:"rates,omitempty"` // how likely the seed makes each kind of action
+	Rates    string   `json:"rates"` // how likely the seed makes each kind of action
 	Property string   `json:"property"`
-	Segment  string   `json:"segment,omitempty"`
+	Segment  string   `json:"segment"`
 	Text     string   `json:"text"`
 	Steps    []string `json:"steps"`
-	Decided  string   `json:"decided_by,omitempty"` // the deciding rule, file:line
-	Reason   string   `json:"reason,omitempty"`     // what that said, of which action
-	Scenario string   `json:"scenario"`             // the file that replays it
-	Replay   string   `json:"replay"`               // the command
+	Decided  string   `json:"decided_by"` // the deciding rule, file:line
+	Reason   string   `json:"reason"`     // what that said, of which action
+	Scenario string   `json:"scenario"`   // the file that replays it
+	Replay   string   `json:"replay"`     // the command
 
 	Before    int            `json:"steps_before_shrinking"`
 	Trace     []sim.Line     `json:"-"`
@@ -223,10 +226,33 @@ func (r *Run) NotApplicable() (lines []string) {
 	return lines
 }
 
-// JSON is the run as one object.
+// JSON is the run as one object, by the rules of docs/json.md: a list that is empty is [], a text
+// that there is none of is null.
 func (r *Run) JSON() ([]byte, error) {
-	text, err := json.MarshalIndent(r, "", "  ")
+	one := *r
+	one.Failures = slices.Clone(r.Failures)
+	for i := range one.Failures {
+		listed(&one.Failures[i].Steps)
+	}
+	listed(&one.Situations)
+	listed(&one.Faults)
+	listed(&one.Rules)
+	listed(&one.Heeded)
+	listed(&one.Failures)
+	listed(&one.Regressions)
+	listed(&one.Vacuous)
+	listed(&one.Unequal)
+	text, err := json.MarshalIndent(&one, "", "  ")
+	// No text holds these bytes: its quotes are escaped.
+	text = bytes.ReplaceAll(text, []byte(`": ""`), []byte(`": null`))
 	return append(text, '\n'), err
+}
+
+// listed makes a list of none.
+func listed[T any](list *[]T) {
+	if *list == nil {
+		*list = []T{}
+	}
 }
 
 // Hang says which plugin did not come back.
