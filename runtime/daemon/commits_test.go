@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
@@ -44,6 +46,7 @@ func newStalling(t *testing.T, log tier.LogID, source oneFile) *stalling {
 	s.fatal = func(err error) { t.Error(err) }
 	s.begun = func(engine.Effect) {}
 	s.ended = func(engine.Effect, engine.Result, time.Duration) {}
+	s.late = func(engine.Delete, engine.Deleted) {}
 	s.post = func(ev engine.Event) { s.posted = append(s.posted, ev) }
 	return s
 }
@@ -161,4 +164,26 @@ func TestACallThatEndsLateIsHeard(t *testing.T) {
 			t.Errorf("in the end: %+v", s.posted[1])
 		}
 	})
+}
+
+// TestALateDeletionCountsOnce: its effect was over when it was given up, and what went all the same
+// counts when that is known.
+func TestALateDeletionCountsOnce(t *testing.T) {
+	t.Parallel()
+	d := newTold()
+	heard := 0
+	p := &pool{begun: d.metrics.begun, ended: d.result, late: d.deletedLate,
+		post: func(engine.Event) { heard++ }}
+	f := engine.Delete{ID: 1, Log: tier.LogID{Table: "orders", Name: "0"}, Action: tier.DeleteLocal}
+	p.begun(f)
+	p.answer(f, answer{result: engine.Failed{Reason: tier.Reason{Code: tier.CodeUnknownOutcome}}}, 0)
+	done := make(chan answer, 1)
+	done <- answer{result: engine.Deleted{Gone: []tier.LocalSegment{{Bytes: 9}}}}
+	p.awaitLate(f, done, nil, nil)
+	open := testutil.ToFloat64(d.metrics.inFlight.WithLabelValues(effectKind(f)))
+	bytes := testutil.ToFloat64(d.metrics.deletedBytes.WithLabelValues("orders", "delete_local"))
+	if n := d.lines("msg=deleted"); open != 0 || bytes != 9 || n != 1 || heard != 2 {
+		t.Errorf("%v under way, %v bytes deleted, told %d times, to the engine %d times", open, bytes,
+			n, heard)
+	}
 }

@@ -380,20 +380,32 @@ func (d *Daemon) result(f engine.Effect, r engine.Result, took time.Duration) {
 		d.log.Info("copied", "what", effectName(f), "bytes", r.Remote.Bytes,
 			"copied_offset", r.Offset, "took", took.Round(time.Millisecond))
 	case engine.Deleted:
-		log := f.(engine.Delete).Log
-		for _, s := range r.Gone {
-			d.log.Info("deleted", "log", log.String(), "segment", s.Range.String(), "bytes", s.Bytes)
-		}
-		if r.Kept != nil {
-			for _, why := range r.Kept.Reasons {
-				d.log.Debug("kept", "log", log.String(), "segment", r.Kept.Segment.Range.String(),
-					"code", why.Code, "why", why.Text, "rule", why.Rule)
-			}
-		}
+		d.tellDeleted(f.(engine.Delete).Log, r)
 	case engine.HoleDone:
 		d.log.Error("offsets are in neither tier; a hole is recorded", "log",
 			f.(engine.RecordHole).Log.String(), "range", r.Hole.Range.String(), "cause", r.Hole.Cause)
 	}
+}
+
+func (d *Daemon) tellDeleted(log tier.LogID, r engine.Deleted) {
+	for _, s := range r.Gone {
+		d.log.Info("deleted", "log", log.String(), "segment", s.Range.String(), "bytes", s.Bytes)
+	}
+	if r.Kept != nil {
+		for _, why := range r.Kept.Reasons {
+			d.log.Debug("kept", "log", log.String(), "segment", r.Kept.Segment.Range.String(),
+				"code", why.Code, "why", why.Text, "rule", why.Rule)
+		}
+	}
+}
+
+// deletedLate tells of a deletion that was given up, and ended for the metrics then, what it came
+// to all the same.
+func (d *Daemon) deletedLate(f engine.Delete, r engine.Deleted) {
+	d.metrics.went(f, r)
+	d.watchdog.ends(f, r, d.opts.Now())
+	d.done.add(f, r)
+	d.tellDeleted(f.Log, r)
 }
 
 func (d *Daemon) executor() *exec.Executor {

@@ -121,13 +121,17 @@ func (m *metrics) ended(f engine.Effect, r engine.Result, took time.Duration) {
 			m.copiedBytes.WithLabelValues(f.Log.Table).Add(float64(r.Remote.Bytes))
 		}
 	case engine.Deleted:
-		f := f.(engine.Delete)
-		for _, s := range r.Gone {
-			m.deleted.WithLabelValues(f.Log.Table, string(f.Action)).Inc()
-			m.deletedBytes.WithLabelValues(f.Log.Table, string(f.Action)).Add(float64(s.Bytes))
-		}
-		m.decided(f.Action, r)
+		m.went(f.(engine.Delete), r)
 	}
+}
+
+// went counts what a deletion came to.
+func (m *metrics) went(f engine.Delete, r engine.Deleted) {
+	for _, s := range r.Gone {
+		m.deleted.WithLabelValues(f.Log.Table, string(f.Action)).Inc()
+		m.deletedBytes.WithLabelValues(f.Log.Table, string(f.Action)).Add(float64(s.Bytes))
+	}
+	m.decided(f.Action, r)
 }
 
 func (m *metrics) decided(a tier.Action, r engine.Deleted) {

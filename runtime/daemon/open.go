@@ -225,7 +225,7 @@ func (d *Daemon) openSources(c *config.Config, readOnly bool) error {
 	d.pool = newPool(d.exec, c.Copy.Workers, deleters, removers(c.Limits))
 	d.pool.timeout = func() time.Duration { return d.gen.Load().config.Copy.Timeout }
 	d.pool.post, d.pool.fatal = d.step, d.die
-	d.pool.begun, d.pool.ended = d.metrics.begun, d.result
+	d.pool.begun, d.pool.ended, d.pool.late = d.metrics.begun, d.result, d.deletedLate
 	d.pool.posted = func(f engine.Effect, r engine.Result) {
 		d.lookAgain(f, r)
 		d.progress() // not before: the engine would count what was copied among what is left

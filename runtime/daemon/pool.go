@@ -35,7 +35,8 @@ type pool struct {
 	fatal   func(error)
 	begun   func(engine.Effect)
 	ended   func(engine.Effect, engine.Result, time.Duration)
-	posted  func(engine.Effect, engine.Result) // once the engine knows; may be nil
+	late    func(engine.Delete, engine.Deleted) // after it ended as given up
+	posted  func(engine.Effect, engine.Result)  // once the engine knows; may be nil
 
 	small, copies, deletes, removes, selects chan struct{}
 	wg                                       sync.WaitGroup
@@ -121,7 +122,7 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 				continue
 			}
 			p.answer(f, p.giveUp(f), time.Since(start))
-			go p.awaitLate(f, start, done, hung, release)
+			go p.awaitLate(f, done, hung, release)
 			return
 		}
 	}
@@ -129,16 +130,15 @@ func (p *pool) perform(ctx context.Context, f engine.Effect, release func()) {
 
 // awaitLate waits for a call that was given up, and tells what it came to. That nothing ends it may
 // only be seen then.
-func (p *pool) awaitLate(f engine.Effect, start time.Time, done <-chan answer, hung <-chan error,
-	release func()) {
+func (p *pool) awaitLate(f engine.Effect, done <-chan answer, hung <-chan error, release func()) {
 	select {
 	case a := <-done:
 		if a.err != nil {
 			p.fatal(a.err)
 			return
 		}
-		if _, ok := a.result.(engine.Deleted); ok { // nobody tells of it again
-			p.ended(f, a.result, time.Since(start))
+		if r, ok := a.result.(engine.Deleted); ok { // nobody tells of it again
+			p.late(f.(engine.Delete), r)
 		}
 		p.post(engine.Late{Effect: f, Result: a.result})
 	case err := <-hung:
