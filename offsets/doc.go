@@ -54,7 +54,7 @@
 //	          copies that are out of the log u |
 //	          n u, n ranges: copies and holes beyond copied | n u, n ranges: expired |
 //	          n u, n positions u: unpublished | n u, n counts u: checkpoints |
-//	          n u, n times {range | SHA-256, 32 bytes | mtime i}: accepted losses |
+//	          n u, n times {range | SHA-256, 32 bytes | at i}: accepted losses |
 //	          n u, n times {start i | at i | cause text}: moves of the log start |
 //	          n u, n times {position u | offset i}: clips |
 //	          1 u8 if tierd deleted its last local segment, else nothing

@@ -99,7 +99,7 @@ func (h *header) append(b []byte) []byte {
 	for _, a := range s.Accepted {
 		b = appendRange(b, a.Range)
 		b = append(b, a.SHA256[:]...)
-		b = binary.AppendVarint(b, int64(a.Written))
+		b = binary.AppendVarint(b, int64(a.At))
 	}
 	b = binary.AppendUvarint(b, uint64(len(s.Moves)))
 	for _, m := range s.Moves {
@@ -147,7 +147,7 @@ func decodeHeader(number uint64, body []byte, words map[string]string) (*header,
 	for range d.count() {
 		a := tier.LossAccepted{Log: s.Log, Range: d.rangeOf()}
 		copy(a.SHA256[:], d.take(len(a.SHA256)))
-		a.Written = tier.Time(d.int())
+		a.At = tier.Time(d.int())
 		s.Accepted = append(s.Accepted, a)
 	}
 	for range d.count() {

@@ -470,20 +470,18 @@ func resumeTable(g *group, r tier.TableResumed) (draft, error) {
 	return draft{table: &table}, nil
 }
 
-// acceptLoss notes what an operator accepted. Of the same bytes the file that was given up last
-// counts; the same once more changes nothing.
+// acceptLoss notes what an operator accepted; the same once more changes nothing.
 func acceptLoss(old *header, r tier.LossAccepted) (draft, error) {
 	if r.Range.Empty() {
 		return draft{}, refuse("log %s: the accepted range %s is empty", r.Log, r.Range)
 	}
-	if slices.Contains(old.state.Accepted, r) {
-		return draft{}, nil
+	for _, a := range old.state.Accepted {
+		if a.Range == r.Range && a.SHA256 == r.SHA256 {
+			return draft{}, nil
+		}
 	}
 	h := *old
-	others := slices.DeleteFunc(slices.Clone(h.state.Accepted), func(a tier.LossAccepted) bool {
-		return a.Range == r.Range && a.SHA256 == r.SHA256
-	})
-	h.state.Accepted = append(others, r)
+	h.state.Accepted = append(slices.Clone(h.state.Accepted), r)
 	return draft{log: &h}, nil
 }
 

@@ -37,7 +37,7 @@ func History() []tier.Record {
 		localDeleted(orders0, span(5, 10), tier.BrakeWindow{Since: t0, Segments: 1, Bytes: 6000}),
 		tier.TablePaused{Table: "orders", Reason: pauseReason, At: t0},
 		tier.TableResumed{Table: "orders", At: t0},
-		tier.LossAccepted{Log: deep, Range: span(7, 9), SHA256: tier.SHA256{7}, Written: t0},
+		tier.LossAccepted{Log: deep, Range: span(7, 9), SHA256: tier.SHA256{7}, At: t0},
 		hole(deep, span(7, 9)),
 		finished(deep, other),
 		tier.ClockSeen{At: t0 + 1},
@@ -123,11 +123,11 @@ func testOwn(t *testing.T, disk Disk) {
 	for _, r := range History()[:15] {
 		b.append(r)
 	}
-	b.append(tier.LossAccepted{Log: orders0, Range: span(1, 2), Written: t0})
+	b.append(tier.LossAccepted{Log: orders0, Range: span(1, 2), At: t0})
 	b.append(hole(orders0, span(100, 110)))
 	s := b.snapshot()
 	st := b.state(orders0)
-	st.Holes[0].Base, st.Accepted[0].Written, st.Unpublished[0] = 77, 77, 77
+	st.Holes[0].Base, st.Accepted[0].At, st.Unpublished[0] = 77, 77, 77
 	b.ledger.Table("orders").Paused.Text = "changed"
 	for i := range s.Logs {
 		for _, f := range s.Logs[i].Facts {

@@ -225,12 +225,11 @@ var rules = []rule{
 	}},
 	{"an accepted loss is noted once", func(b *box) {
 		b.append(opened(orders0, 0))
-		loss := tier.LossAccepted{Log: orders0, Range: span(0, 10), SHA256: tier.SHA256{1}, Written: t0}
+		loss := tier.LossAccepted{Log: orders0, Range: span(0, 10), SHA256: tier.SHA256{1}, At: t0}
 		b.append(loss)
-		b.append(loss)
-		b.same([]tier.LossAccepted{loss}, b.state(orders0).Accepted)
-		loss.Written++ // it was repaired, and is damaged once more
-		b.append(loss)
+		again := loss
+		again.At++
+		b.append(again)
 		b.same([]tier.LossAccepted{loss}, b.state(orders0).Accepted)
 		loss.Range = span(3, 3)
 		b.refused(loss)

@@ -270,7 +270,7 @@ func ruleFresh(b *box) {
 	b.append(diverged(orders0, 15))
 	b.copies(orders0, 2, span(30, 40)) // beyond a gap
 	b.append(expired(orders0, 10, span(0, 10)))
-	b.append(tier.LossAccepted{Log: orders0, Range: span(20, 30), Written: t0})
+	b.append(tier.LossAccepted{Log: orders0, Range: span(20, 30), At: t0})
 	b.appends(disabling("orders", 2, tier.PolicyDelete), disabled("orders", 2, tier.PolicyDelete),
 		enabled("orders", 3))
 	b.refused(epochOpened(orders0, 3, false, 5))

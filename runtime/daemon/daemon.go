@@ -381,6 +381,8 @@ func (d *Daemon) result(f engine.Effect, r engine.Result, took time.Duration) {
 			"copied_offset", r.Offset, "took", took.Round(time.Millisecond))
 	case engine.Deleted:
 		d.tellDeleted(f.(engine.Delete).Log, r)
+	case engine.LossKnown:
+		d.log.Info("damaged, and its loss was accepted", "what", effectName(f))
 	case engine.HoleDone:
 		d.log.Error("offsets are in neither tier; a hole is recorded", "log",
 			f.(engine.RecordHole).Log.String(), "range", r.Hole.Range.String(), "cause", r.Hole.Cause)

@@ -256,6 +256,9 @@ func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Re
 			d.at = min(d.at, l.disputed.at) // what was in doubt before still is
 		}
 		l.disputed = d
+	case LossKnown:
+		l.succeeded(what)
+		l.giveUp(res.Segment)
 	case Failed:
 		e.failed(l, what, res)
 	}
@@ -302,7 +305,7 @@ func (e *Engine) failed(l *logIndex, what failure, f Failed) {
 	if f.Quarantine {
 		if l.has(f.Segment) {
 			l.unquarantine(f.Segment.Base)
-			l.quarantine = append(l.quarantine, quarantine{f.Segment, f.Reason})
+			l.quarantine = append(l.quarantine, quarantine{segment: f.Segment, reason: f.Reason})
 		}
 		return
 	}

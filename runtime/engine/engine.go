@@ -167,12 +167,11 @@ func (e *Engine) Step(now tier.Time, ev Event) []Effect {
 
 func (e *Engine) lossAccepted(ev LossAccepted) {
 	l := e.log(ev.Accepted.Log)
-	l.state.Accepted = append(l.state.Accepted, ev.Accepted)
 	if ev.Hole != nil {
 		l.addHole(*ev.Hole)
 	}
-	l.unquarantine(ev.Accepted.Range.Base)
-	l.settle(ev.Accepted.Range.Base)
+	l.giveUp(ev.Segment)
+	l.settle(ev.Segment.Base)
 	e.evaluate(l)
 }
 

@@ -308,36 +308,6 @@ func TestDamageBlocksItsLogUntilTheFileChanges(t *testing.T) {
 	}
 }
 
-func TestAcceptedLossUnblocksTheLog(t *testing.T) {
-	t.Parallel()
-	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
-	r.seen(seg(0), seg(10), tail(20))
-	r.opened(0)
-	f := take[Copy](r)
-	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeDamaged},
-		Quarantine: true, Segment: f.Segment}})
-	r.none()
-	r.step(LossAccepted{
-		Accepted: tier.LossAccepted{Log: orders, Range: seg(0).Range, Written: seg(0).Log.ModTime},
-		Hole:     &HoleDone{Hole: tier.Hole{Range: seg(0).Range}, Offset: 10, Next: 1, Published: true},
-	})
-	r.copied(1, 20)
-	r.after(10 * time.Hour)
-	r.none() // the damaged file stays, and nothing behind it goes
-	r.code(tier.CodeQuarantined)
-	for _, off := range []tier.Time{1, -1} { // whatever the clock was when it was written
-		mended := seg(0)
-		mended.Log.ModTime += off
-		r.seen(mended, seg(10), tail(20))
-		c := take[Copy](r)
-		if c.Segment != mended {
-			t.Errorf("got %+v, want a copy of the file that replaced it", c)
-		}
-		r.step(Finished{ID: c.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeDamaged},
-			Quarantine: true, Segment: mended}})
-	}
-}
-
 func TestOffsetsThatTheSourceDroppedBecomeAHole(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings())

@@ -84,6 +84,7 @@ type TableDropped struct{ State tier.TableState }
 // its offsets were passed already.
 type LossAccepted struct {
 	Accepted tier.LossAccepted
+	Segment  tier.LocalSegment // the damaged one
 	Hole     *HoleDone
 }
 
@@ -430,6 +431,10 @@ type Swept struct {
 	Stale   *tier.Reason
 }
 
+// LossKnown completes Copy of a segment that is damaged, and whose loss an operator accepted
+// already: its file has the bytes that were given up.
+type LossKnown struct{ Segment tier.LocalSegment }
+
 // Failed completes any effect that did not do what it should; nothing is deleted. A quarantined
 // segment is not tried again until its file changes.
 type Failed struct {
@@ -483,6 +488,7 @@ func (Moved) result()     {}
 func (StaysAll) result()  {}
 func (Removed) result()   {}
 func (Swept) result()     {}
+func (LossKnown) result() {}
 func (Failed) result()    {}
 func (Deleted) result()   {}
 func (HoleDone) result()  {}

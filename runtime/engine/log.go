@@ -116,6 +116,9 @@ type failure struct {
 type quarantine struct {
 	segment tier.LocalSegment
 	reason  tier.Reason
+	// accepted: an operator accepted the loss, and it blocks nothing. That is known of this file
+	// alone: a process that starts, or sees another one there, has it read first.
+	accepted bool
 }
 
 // keptSegment remembers the gate's answer for the oldest segment, so that it is not asked again
@@ -243,15 +246,21 @@ func (l *logIndex) isCopy(r *tier.Remote, s *tier.LocalSegment) bool {
 func (l *logIndex) damageOf(s *tier.LocalSegment, otherwise segmentState) segmentState {
 	for _, q := range l.quarantine {
 		if q.segment.Base == s.Base && q.segment.Log == s.Log {
+			if q.accepted {
+				return accepted
+			}
 			return quarantined
 		}
 	}
-	for _, a := range l.state.Accepted {
-		if a.Range.Base == s.Base && s.Log.ModTime == a.Written {
-			return accepted
-		}
-	}
 	return otherwise
+}
+
+// giveUp remembers of a damaged segment that its loss is accepted.
+func (l *logIndex) giveUp(s tier.LocalSegment) {
+	l.unquarantine(s.Base)
+	if l.has(s) {
+		l.quarantine = append(l.quarantine, quarantine{segment: s, accepted: true})
+	}
 }
 
 func (l *logIndex) unquarantine(base tier.Offset) {

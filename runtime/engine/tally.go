@@ -56,7 +56,11 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 	if oldest != 0 && (t.OldestLag == 0 || oldest < t.OldestLag) {
 		t.OldestLag = oldest
 	}
-	t.Quarantined += int64(len(l.quarantine))
+	for _, q := range l.quarantine {
+		if !q.accepted {
+			t.Quarantined++
+		}
+	}
 	t.Lost += int64(len(l.losses()))
 	for _, h := range l.state.Holes {
 		t.Holes++

@@ -199,6 +199,9 @@ func (l *logIndex) alarms() []tier.Reason {
 		out = append(out, l.inDispute())
 	}
 	for _, q := range l.quarantine {
+		if q.accepted {
+			continue
+		}
 		r := q.reason
 		r.Code = tier.CodeQuarantined
 		r.Text = fmt.Sprintf("%s; it blocks the log until the file changes or you run: tierd "+

@@ -27,7 +27,7 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	}
 	content, err := src.Read(ctx, f.Log, f.Segment.Range)
 	if err != nil {
-		return unread(f, err), nil
+		return x.unread(ctx, src, f, err), nil
 	}
 	for _, p := range content.Problems {
 		x.trouble(p)
@@ -79,10 +79,21 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	return x.finish(ctx, f.Log, attempt, content)
 }
 
-// unread answers a segment that could not be read: damage is quarantined, the rest is tried again.
-func unread(f engine.Copy, err error) engine.Failed {
+// unread answers a segment that could not be read: damage is quarantined, unless it was accepted,
+// and the rest is tried again.
+func (x *Executor) unread(ctx context.Context, src Source, f engine.Copy, err error) engine.Result {
+	damaged := errors.Is(err, ErrDamaged)
+	if damaged {
+		known, hashErr := x.lossKnown(ctx, src, f.Log, f.Segment)
+		switch {
+		case known:
+			return engine.LossKnown{Segment: f.Segment}
+		case hashErr != nil:
+			return engine.Failed{Reason: classify(hashErr, tier.CodeUnreadable)}
+		}
+	}
 	r := classify(err, tier.CodeUnreadable)
-	return engine.Failed{Reason: r, Quarantine: errors.Is(err, ErrDamaged), Segment: f.Segment}
+	return engine.Failed{Reason: r, Quarantine: damaged, Segment: f.Segment}
 }
 
 // reidentify records the new identity of files whose content is still that of the copy at pos.

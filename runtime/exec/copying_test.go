@@ -295,6 +295,39 @@ func TestOnlyDamageIsQuarantined(t *testing.T) {
 	}
 }
 
+// TestALossIsKnownByItsBytes: a damaged file whose loss was accepted blocks nothing, whatever its
+// times and inode are now, and another one does. Where it cannot be read nobody knows yet.
+func TestALossIsKnownByItsBytes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(1)
+	r.opened()
+	r.source.read = func() error { return fmt.Errorf("read: %w", ErrDamaged) }
+	ev, why, err := r.x.AcceptLoss(context.Background(), "wal", orders, r.segment(0))
+	if err := errors.Join(why, err); err != nil || ev.Segment != r.segment(0) {
+		t.Fatalf("%+v, %v", ev, err)
+	}
+	if res := want[engine.LossKnown](r, r.do(r.copyEffect(0))); res.Segment != r.segment(0) {
+		t.Errorf("got %+v", res)
+	}
+	data := []byte("segment 0\n")
+	r.write(fileName(0), string(data)) // with another inode
+	if s := r.segment(0); s.Log == ev.Segment.Log {
+		t.Fatal("it is the same file")
+	}
+	want[engine.LossKnown](r, r.do(r.copyEffect(0)))
+	data[0] ^= 1
+	r.write(fileName(0), string(data))
+	if f := want[engine.Failed](r, r.do(r.copyEffect(0))); !f.Quarantine {
+		t.Errorf("other bytes: %+v, want it quarantined", f)
+	}
+	f := r.copyEffect(0)
+	f.Segment.Log.ModTime++
+	if f := want[engine.Failed](r, r.do(f)); f.Quarantine || f.Reason.Code != tier.CodeChanged {
+		t.Errorf("changed meanwhile: %+v, want it tried again", f)
+	}
+}
+
 func (r *rig) tombstones() []offsets.Tombstone {
 	r.t.Helper()
 	list, err := r.ledger.Tombstones(orders)

@@ -41,8 +41,29 @@ func (x *Executor) AcceptLoss(ctx context.Context, source string, log tier.LogID
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}
-	return x.recordLoss(ctx, tier.LossAccepted{Log: log, Range: s.Range, SHA256: sum,
-		Written: s.Log.ModTime})
+	ev, why, err = x.recordLoss(ctx, tier.LossAccepted{Log: log, Range: s.Range, SHA256: sum,
+		At: x.c.Now()})
+	if ev != nil {
+		ev.Segment = s
+	}
+	return ev, why, err
+}
+
+// lossKnown reports whether a segment that is damaged is one whose loss was accepted: its log file
+// has the bytes that were given up, whatever times it has, and wherever it came from.
+func (x *Executor) lossKnown(ctx context.Context, src Source, log tier.LogID,
+	s tier.LocalSegment) (bool, error) {
+	state, _ := x.c.Ledger.Log(log)
+	given := slices.DeleteFunc(state.Accepted, func(a tier.LossAccepted) bool {
+		return a.Range != s.Range
+	})
+	if len(given) == 0 {
+		return false, nil
+	}
+	sum, err := hashOf(ctx, src, log, s.Base, s.Log)
+	return err == nil && slices.ContainsFunc(given, func(a tier.LossAccepted) bool {
+		return a.SHA256 == sum
+	}), err
 }
 
 // damaged makes sure that the segment is, since only the loss of what cannot be copied can be

@@ -103,13 +103,12 @@ type TableResumed struct {
 }
 
 // LossAccepted says that an operator accepted the loss of a damaged segment, identified by the
-// hash that its log file had then, and by when that was written last: a file of another time is not
-// the one that was given up, whatever clocks say.
+// hash that its log file had then.
 type LossAccepted struct {
-	Log     LogID
-	Range   Range
-	SHA256  SHA256
-	Written Time // modification time of the file
+	Log    LogID
+	Range  Range
+	SHA256 SHA256
+	At     Time
 }
 
 // TierChanged moves a table's tiering on: ENABLED -> DISABLING -> DISABLED -> ENABLED, and DISABLED
