@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"context"
+	"slices"
+
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim/choose"
 )
@@ -100,12 +104,32 @@ func (h *play) losesLedger() {
 	h.makesLedger()
 }
 
+// landsRebuilt lets what is late of the manifests of a ledger that was rebuilt come to the store:
+// where nothing of its own was there yet, the next rebuild would begin where it did. RATIONALE has
+// the limit.
+func (h *play) landsRebuilt() {
+	const leftOut = 64 // positions, by every rebuild
+	ledger, err := h.w.ledgerNow()
+	if err != nil {
+		return
+	}
+	keys, err := objstore.NewKeys(ledger.id)
+	must(err)
+	for i, late := range slices.Backward(h.w.Bucket.Late()) {
+		k, err := keys.Parse(late.Key)
+		if err == nil && k.Kind == objstore.KeyEntry && k.Position >= leftOut {
+			must(h.w.Bucket.Land(context.Background(), i))
+		}
+	}
+}
+
 // makesLedger makes a ledger of what the store has, and begins a process with it.
 func (h *play) makesLedger() {
 	h.storeWorks()
 	h.full, h.lies = false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	must(h.w.Return()) // without its source a rebuild is refused
+	h.landsRebuilt()
 	if _, err := h.w.Rebuild(); err != nil {
 		h.o.violate(Recovered, "the ledger cannot be rebuilt: %v", err)
 		h.judge()
