@@ -39,6 +39,7 @@ func TestReadCheckpointVerbatim(t *testing.T) {
 				other := slices.Clone(sound)
 				other[i] = b
 				check(other)
+				check(slices.Insert(slices.Clone(sound), i, b))
 			}
 			check(sound[:i])
 			check(slices.Delete(slices.Clone(sound), i, i+1))
@@ -98,6 +99,7 @@ func TestReadVerbatim(t *testing.T) {
 				other := slices.Clone(text)
 				other[i] = b
 				check(other)
+				check(slices.Insert(slices.Clone(text), i, b))
 			}
 			check(text[:i])
 			check(slices.Delete(slices.Clone(text), i, i+1))

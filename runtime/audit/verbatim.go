@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -65,7 +66,8 @@ func takeIntent(t *verbatim.Text) *intent {
 	i.At = tier.Time(t.Number(64))
 	if t.Taken(`,"input":`) {
 		i.Input = append(i.Input, t.Rest(len(`}}`))...)
-		if len(i.Input) == 0 || i.Input[0] != '{' || !json.Valid(i.Input) {
+		object := bytes.HasPrefix(i.Input, []byte("{")) && bytes.HasSuffix(i.Input, []byte("}"))
+		if !object || !json.Valid(i.Input) {
 			t.Refuse()
 		}
 	}

@@ -41,6 +41,7 @@ func TestReadVerbatim(t *testing.T) {
 				other := slices.Clone(line)
 				other[i] = c
 				check(other)
+				check(slices.Insert(slices.Clone(line), i, c))
 			}
 			check(line[:i])
 			check(slices.Delete(slices.Clone(line), i, i+1))
