@@ -104,8 +104,9 @@ func TestTheArchiveIsRead(t *testing.T) {
 	}
 }
 
-// TestTheEndOfALogWithoutItsSource: while a source cannot be read nobody knows where its logs end.
-// They end where the store does once it is configured no more.
+// TestTheEndOfALogWithoutItsSource: while a source cannot be read nobody knows where its logs end,
+// nor while another one cannot that may have them now. They end where the store does once the
+// source is configured no more, and no other has them.
 func TestTheEndOfALogWithoutItsSource(t *testing.T) {
 	t.Parallel()
 	s := kafkaSite(t)
@@ -130,6 +131,14 @@ func TestTheEndOfALogWithoutItsSource(t *testing.T) {
 		t.Errorf("%d while the source is away", c)
 	}
 	s.configure(strings.Replace(kafkaConfig, "name: broker", "name: another", 1))
+	if c := code(); c != http.StatusServiceUnavailable {
+		t.Errorf("%d where another source may have the log", c)
+	}
+	err := os.CopyFS(filepath.Join(s.dir, "kafka/idle-0"),
+		os.DirFS("../../testdata/kafka/v4/idle-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if c := code(); c != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("%d after the source was taken out", c)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,8 +42,11 @@ func (l local) Log(id tier.LogID) (tier.LocalLog, bool) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
 	x, ok := l.d.engine.Readable(id)
-	if l.d.sourceNamed(x.Source) == nil {
-		x.Away = false // nobody looks at it any more, and what is in the store is all there is
+	if x.Away && l.d.sourceNamed(x.Source) == nil {
+		// Nobody looks there any more. Where no other source has the log, the store has all there is.
+		x.Away = slices.ContainsFunc(l.d.sources, func(s *source) bool {
+			return l.d.engine.Away(s.Name)
+		})
 	}
 	return x, ok
 }

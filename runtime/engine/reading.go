@@ -21,6 +21,12 @@ func (e *Engine) Readable(id tier.LogID) (tier.LocalLog, bool) {
 		LocalEnd: l.localEnd, Lineage: l.lineage}, true
 }
 
+// Away reports whether nobody knows what the source has: it cannot be read now, or was not yet.
+func (e *Engine) Away(source string) bool {
+	s := e.source(source)
+	return s.trouble != nil || !s.scanned
+}
+
 // LocalFrom returns the first local segment of the log that ends above the offset; false if there
 // is none.
 func (e *Engine) LocalFrom(id tier.LogID, o tier.Offset) (tier.LocalSegment, bool) {
