@@ -66,14 +66,15 @@ func (p *Project) find(seed uint64, medium string) (*Outcome, *Failure) {
 // history that is not the same twice, is given back as it is.
 func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 	want := f.Outcome.Violation.Property
+	bounded, opts := p.within(f.Scenario)
 	made := choose.Shrink(f.Scenario.Choices, runsMax,
 		func(choices []choose.Choice) ([]choose.Choice, bool) {
 			if !more() {
 				return nil, false
 			}
 			r, same := &choose.Recorder{Chooser: choose.NewLoose(choices)}, false
-			err := p.on(f.Scenario.Medium, func(q *Project) {
-				out := q.Run(r, Options{})
+			err := bounded.on(f.Scenario.Medium, func(q *Project) {
+				out := q.Run(r, opts)
 				same = out.Violation != nil && out.Violation.Property == want
 			})
 			return r.Made, err == nil && same
@@ -94,11 +95,11 @@ func (p *Project) Shrink(f *Failure, runsMax int, more func() bool) *Failure {
 func (p *Project) Again(s *choose.Scenario) (out *Outcome, unfit error) {
 	out, unfit = p.Replay(s)
 	if unfit != nil {
-		loosely := func(q *Project) {
-			out = q.Run(choose.NewLoose(s.Choices), Options{Trace: true})
-		}
-		if p.on(s.Medium, loosely) != nil {
-			loosely(p)
+		bounded, opts := p.within(s)
+		opts.Trace = true
+		loosely := func(q *Project) { out = q.Run(choose.NewLoose(s.Choices), opts) }
+		if bounded.on(s.Medium, loosely) != nil {
+			loosely(bounded)
 		}
 	}
 	return out, unfit
@@ -107,15 +108,22 @@ func (p *Project) Again(s *choose.Scenario) (out *Outcome, unfit error) {
 // Replay makes the history of a scenario, with its trace, and with its ledger on the scenario's
 // medium. The error is a *choose.Mismatch, or says why the ledger cannot lie there.
 func (p *Project) Replay(s *choose.Scenario) (out *Outcome, err error) {
-	opts := Options{Trace: true}
-	if len(s.Exhaust) == 3 {
-		one := *p
-		one.Logs = p.Logs[:1]
-		p, opts.Bounds = &one, &Bounds{s.Exhaust[0], s.Exhaust[1], s.Exhaust[2]}
-	}
+	bounded, opts := p.within(s)
+	opts.Trace = true
 	mismatch := error(nil)
-	err = p.on(s.Medium, func(q *Project) {
+	err = bounded.on(s.Medium, func(q *Project) {
 		mismatch = choose.Catch(func() { out = q.Run(choose.NewReplay(s.Choices), opts) })
 	})
 	return out, cmp.Or(err, mismatch)
+}
+
+// within is the project and the options of a scenario: where an exhaustive search found it, of one
+// log, within the bounds of the search.
+func (p *Project) within(s *choose.Scenario) (*Project, Options) {
+	if s.Exhaust == nil {
+		return p, Options{}
+	}
+	one := *p
+	one.Logs = p.Logs[:1]
+	return &one, Options{Bounds: &Bounds{s.Exhaust[0], s.Exhaust[1], s.Exhaust[2]}}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
-// SourceName is the name of the world's only source, a plain one.
+// SourceName is the name of the world's only source.
 const SourceName = "wal"
 
 // stepsMax bounds how many effects one Run performs: more than that is a livelock.

@@ -12,6 +12,7 @@ import (
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/sim"
+	"github.com/tierd/tierd/sim/choose"
 	"github.com/tierd/tierd/sim/report"
 )
 
@@ -47,9 +48,10 @@ func (c *exhaustCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Segments < 1 || c.Actions < 1 || c.Disturbances < 0 {
-		return fmt.Errorf("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0",
-			c.Segments, c.Actions, c.Disturbances)
+	if min(c.Segments, c.Actions, c.Disturbances+1) < 1 ||
+		max(c.Segments, c.Actions, c.Disturbances) > choose.BoundMax {
+		return fmt.Errorf("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0, and "+
+			"at most %d", c.Segments, c.Actions, c.Disturbances, choose.BoundMax)
 	}
 	if err := room(c.Out); err != nil {
 		return err

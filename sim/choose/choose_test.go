@@ -55,6 +55,19 @@ func TestShrinkKeepsTheFailureAlone(t *testing.T) {
 	}
 }
 
+// TestShrinkLowersOutcomesWithNames to the first one that fails, whatever it is called.
+func TestShrinkLowersOutcomesWithNames(t *testing.T) {
+	t.Parallel()
+	names := []string{"nobody", "payroll", "orders", "clicks"}
+	small := Shrink([]Choice{{"who", 4, 3, "clicks", ""}}, 100, func(c []Choice) ([]Choice, bool) {
+		r := &Recorder{Chooser: NewLoose(c)}
+		return r.Made, Pick(r, "who", names, nil) > 0
+	})
+	if want := []Choice{{"who", 4, 1, "payroll", ""}}; !slices.Equal(small, want) {
+		t.Errorf("shrunk to %v, want %v", small, want)
+	}
+}
+
 func TestReplayMakesTheSameChoices(t *testing.T) {
 	t.Parallel()
 	made := find(t)
@@ -72,6 +85,26 @@ func TestReplayMakesTheSameChoices(t *testing.T) {
 	}
 	if !slices.Equal(r.Made, made) {
 		t.Error("the replay made other choices")
+	}
+}
+
+// TestLooseKnowsOutcomesByName: under another configuration an outcome has another number. What it
+// was called still means it; a step that is there no more is left out, and nothing comes in its
+// place.
+func TestLooseKnowsOutcomesByName(t *testing.T) {
+	t.Parallel()
+	l := NewLoose([]Choice{
+		{"log", 3, 2, "clicks/0", ""},
+		{Step, 4, 1, "owner: rolls", ""}, {"log", 3, 1, "payroll/0", ""},
+		{Step, 4, 2, "owner: is gone", ""}, {"log", 3, 0, "orders/0", ""},
+		{Step, 4, 3, "stop: now", ""}, {"after it", 2, 1, "", "yes"},
+	})
+	logs := []string{"orders/0", "payroll/0"}
+	steps := []string{"the end", "stop: now", "owner: rolls"}
+	got := []int{Pick(l, "log", logs, nil), Pick(l, Step, steps, nil), Pick(l, "log", logs, nil),
+		Pick(l, Step, steps, nil), l.Choose("after it", 2), Pick(l, Step, steps, nil)}
+	if want := []int{0, 2, 1, 1, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -132,11 +165,14 @@ func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	good := string((&Scenario{Choices: []Choice{{Step, 2, 1, "x", ""}}}).Encode())
 	for name, c := range map[string]struct{ text, want string }{
-		"truncated":      {good[:len(good)-5], "no whole JSON object"},
-		"other version":  {strings.Replace(good, `"version":1`, `"version":2`, 1), "version is 2"},
-		"other format":   {strings.Replace(good, "tiersim scenario", "x", 1), `format is "x"`},
-		"unknown key":    {strings.Replace(good, `"choices"`, `"chances":1,"choices"`, 1), "chances"},
-		"other medium":   {strings.Replace(good, `"choices"`, `"medium":"tape","choices"`, 1), `"tape"`},
+		"truncated":     {good[:len(good)-5], "no whole JSON object"},
+		"other version": {strings.Replace(good, `"version":1`, `"version":2`, 1), "version is 2"},
+		"other format":  {strings.Replace(good, "tiersim scenario", "x", 1), `format is "x"`},
+		"unknown key":   {strings.Replace(good, `"choices"`, `"chances":1,"choices"`, 1), "chances"},
+		"other medium":  {strings.Replace(good, `"choices"`, `"medium":"tape","choices"`, 1), `"tape"`},
+		"no bounds":     {strings.Replace(good, `"choices"`, `"exhaust":[2,4],"choices"`, 1), "[2 4]"},
+		"no such bounds": {strings.Replace(good, `"choices"`, `"exhaust":[2,4,2000],"choices"`, 1),
+			"2000"},
 		"no choice":      {`{"format":"tiersim scenario","version":1,"choices":[]}`, "0 choices"},
 		"pick too large": {strings.Replace(good, `"pick":1`, `"pick":2`, 1), "choice 1"},
 		"two":            {good + good, "after top-level value"},

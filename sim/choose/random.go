@@ -55,7 +55,8 @@ func (r *Random) Pick(_ string, names []string, weights []int) int {
 // Bytes chooses by bytes, as fuzzing gives them; once they are used up, always outcome 0.
 type Bytes []byte
 
-// Choose implements Chooser. A choice takes one byte, or two where it has more outcomes than one.
+// Choose implements Chooser. A choice takes one byte, two where it has more than 256 outcomes, and
+// none where it has one.
 func (b *Bytes) Choose(_ string, n int) int {
 	if n == 1 {
 		return 0

@@ -1,6 +1,9 @@
 package choose
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Replay makes the choices of a list, and insists that they are the ones it is asked for. Where
 // they are not it panics with a *Mismatch, which Catch turns into an error. Behind the end of the
@@ -65,11 +68,9 @@ func (r *Replay) Choose(label string, n int) int {
 // Pick chooses among names. The outcome of that name is chosen, wherever it stands among them.
 func (r *Replay) Pick(label string, names []string, _ []int) int {
 	if r.at < len(r.choices) && r.choices[r.at].Label == label {
-		for i, name := range names {
-			if name == r.choices[r.at].Name {
-				r.at++
-				return i
-			}
+		if i := slices.Index(names, r.choices[r.at].Name); i >= 0 {
+			r.at++
+			return i
 		}
 		r.wrong("%q has no outcome %q", label, r.choices[r.at].Name)
 	}
@@ -87,8 +88,9 @@ func (r *Replay) Later(label string, names []string, weights []int) int {
 }
 
 // Loose makes the choices of a list as far as they fit: in each step those with the right label, in
-// order, and outcome 0 where there is none. It is for shrinking, where a list has lost some of
-// what it was made for.
+// order, and outcome 0 where there is none. An outcome with a name is the one of that name, and a
+// step of which there is none is left out. It is for shrinking, where a list has lost some of what
+// it was made for, and for histories under another configuration.
 type Loose struct {
 	steps [][]Choice // the first one is what comes before all steps
 	step  int
@@ -112,18 +114,41 @@ func Steps(choices []Choice) [][]Choice {
 
 // Choose implements Chooser.
 func (l *Loose) Choose(label string, n int) int {
+	c, _ := l.next(label)
+	return min(c.Pick, n-1)
+}
+
+// Pick chooses among names.
+func (l *Loose) Pick(label string, names []string, _ []int) int {
+	for {
+		c, ok := l.next(label)
+		if !ok || c.Name == "" {
+			return min(c.Pick, len(names)-1)
+		}
+		if i := slices.Index(names, c.Name); i >= 0 {
+			return i
+		}
+		if label != Step {
+			return 0
+		}
+	}
+}
+
+// next is the next choice with the label; ok is false, and the choice the zero one, where there is
+// none.
+func (l *Loose) next(label string) (c Choice, ok bool) {
 	if label == Step {
 		l.step, l.at = l.step+1, 0
 	}
 	if l.step >= len(l.steps) {
-		return 0
+		return Choice{}, false
 	}
 	choices := l.steps[l.step]
 	for i := l.at; i < len(choices); i++ {
 		if choices[i].Label == label {
 			l.at = i + 1
-			return min(choices[i].Pick, n-1)
+			return choices[i], true
 		}
 	}
-	return 0
+	return Choice{}, false
 }

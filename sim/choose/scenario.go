@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,10 @@ const (
 
 // MediumBolt is the medium of a ledger that lies in a real bbolt file.
 const MediumBolt = "bbolt"
+
+// BoundMax bounds each bound of an exhaustive search: a log of so many segments is written before
+// the first action.
+const BoundMax = 1000
 
 // choicesMax bounds a scenario.
 const choicesMax = 1 << 20
@@ -102,6 +107,10 @@ func Decode(text []byte) (*Scenario, error) {
 		return nil, fmt.Errorf("medium is %q: want %q, or none where the ledger is in memory", f.Medium,
 			MediumBolt)
 	}
+	if f.Exhaust != nil && !bounds(f.Exhaust) {
+		return nil, fmt.Errorf("exhaust is %d: want three numbers up to %d, of segments and actions at "+
+			"least 1, and of disturbances", f.Exhaust, BoundMax)
+	}
 	if len(f.Choices) == 0 || len(f.Choices) > choicesMax {
 		return nil, fmt.Errorf("%d choices: want 1 to %d", len(f.Choices), choicesMax)
 	}
@@ -112,6 +121,11 @@ func Decode(text []byte) (*Scenario, error) {
 		}
 	}
 	return &f.Scenario, nil
+}
+
+// bounds reports whether they are those of a search: segments, actions and disturbances.
+func bounds(of []int) bool {
+	return len(of) == 3 && min(of[0], of[1]) >= 1 && of[2] >= 0 && slices.Max(of) <= BoundMax
 }
 
 // fieldOf is the field as it is written in the file.

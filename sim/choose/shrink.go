@@ -70,7 +70,7 @@ func (s *shrinker) lower() {
 		for low := 0; i < len(s.best) && s.best[i].Label != Step && low < s.best[i].Pick; {
 			pick := s.best[i].Pick
 			candidate := slices.Clone(s.best)
-			candidate[i].Pick = low
+			candidate[i].Pick, candidate[i].Name = low, "" // the name would say which it was
 			if s.try(candidate) || s.left == 0 {
 				break
 			}
