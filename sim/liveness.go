@@ -133,11 +133,14 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 }
 
 // settled (L3): no attempt is open, no fact is unpublished, nothing lies in the trash, and the
-// manifest says what the ledger says.
+// manifest says what the ledger says, to whoever decodes it.
 func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.TableState,
 	store *storeTruth) {
 	why := ""
+	says, read := summary(store.manifest(l.id).facts), summary(store.listed(l.id))
 	switch {
+	case says != read:
+		why = fmt.Sprintf("its manifest says %sand is read as %s", says, read)
 	case slices.ContainsFunc(files, func(x file) bool { return x.place != live }):
 		why = "something lies in the trash"
 	case known == nil && len(liveRecords(files)) > 0:

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
@@ -19,13 +18,13 @@ type object struct {
 	objstore.Key
 	data []byte // shared with the store, which never changes it in place
 	sum  tier.SHA256
-	fact *tier.Fact // of a manifest's entry that is sound, once it was read
-	read bool
+	said *document // of a manifest's object, once it was read
 }
 
 // storeTruth is what the store holds.
 type storeTruth struct {
 	w       *World
+	ledger  string // its id
 	keys    objstore.Keys
 	store   *objstore.Store
 	objects []*object                     // files of segments, ascending by key
@@ -55,7 +54,8 @@ type storeRead struct {
 func (w *World) readStore(ledger string) *storeTruth {
 	store, err := objstore.New(w.Objects, ledger)
 	must(err)
-	t := &storeTruth{w: w, keys: store.Keys(), store: store, facts: map[tier.LogID]*manifestTruth{}}
+	t := &storeTruth{w: w, ledger: ledger, keys: store.Keys(), store: store,
+		facts: map[tier.LogID]*manifestTruth{}}
 	if last := w.storeRead.truth; last != nil {
 		t.objects = make([]*object, 0, len(last.objects)+1)
 		t.others = make([]*object, 0, len(last.others)+1)
@@ -123,21 +123,15 @@ func (t *storeTruth) manifest(id tier.LogID) *manifestTruth {
 		return m
 	}
 	var of []*object
-	checkpoint := false
 	for _, o := range t.others {
 		if o.Log == id {
 			of = append(of, o)
-			checkpoint = checkpoint || o.Kind == objstore.KeyCheckpoint
 		}
 	}
 	m := t.w.manifests[id]
 	if m == nil || !slices.Equal(m.of, of) {
-		m = &manifestTruth{of: of, adds: map[tier.AttemptID][]*tier.Fact{}}
-		if checkpoint {
-			m.facts = t.listed(id)
-		} else {
-			m.facts = t.entries(of)
-		}
+		m = &manifestTruth{of: of, facts: manifestOf(of, t.ledger),
+			adds: map[tier.AttemptID][]*tier.Fact{}}
 		for i := range m.facts {
 			f := &m.facts[i]
 			if f.Add != nil {
@@ -153,38 +147,11 @@ func (t *storeTruth) manifest(id tier.LogID) *manifestTruth {
 	return m
 }
 
-// listed reads a manifest as the process does.
+// listed is the manifest as the process reads it.
 func (t *storeTruth) listed(id tier.LogID) []tier.Fact {
 	facts, _, err := t.store.Manifest(context.Background(), id)
 	must(err)
 	return facts
-}
-
-// entries reads a manifest that has no checkpoints: what its sound entries say. Decoding is most of
-// the work, and an entry never changes.
-func (t *storeTruth) entries(of []*object) []tier.Fact {
-	var out []tier.Fact
-	for _, o := range of {
-		if o.Kind != objstore.KeyEntry {
-			continue
-		}
-		if !o.read {
-			o.read = true
-			f, err := t.store.Fact(context.Background(), o.Log, o.Position, o.Attempt)
-			if err == nil {
-				o.fact = &f
-			} else if !errors.Is(err, tier.ErrDamaged) {
-				must(err)
-			}
-		}
-		if o.fact != nil {
-			out = append(out, *o.fact)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b tier.Fact) int {
-		return cmp.Compare(a.Position, b.Position)
-	})
-	return out
 }
 
 // proves says whether the store holds exactly these bytes as the named file of the segment, by an
