@@ -51,28 +51,39 @@ func (e *Engine) expiredAgain(l *logIndex, t *tableIndex) int {
 // nextCopy is the oldest segment that wants copying; -1 if there is none. A damaged segment blocks
 // those behind it, so that no copy ever jumps over damage unseen.
 func (l *logIndex) nextCopy() int {
+	for l.cursor < len(l.local) && l.states[l.cursor] == copied {
+		l.cursor++
+	}
 	for i := l.cursor; i < len(l.local); i++ {
-		switch l.states[i] {
-		case copied, copying, accepted, expired:
-			if i == l.cursor && l.states[i] == copied {
-				l.cursor++
-			}
-			continue
-		case quarantined:
-			if l.state.Expired.Covers(l.local[i].Range) {
-				continue // it was copied once, and nothing is missed without it
-			}
+		if wants, blocks := l.wantsCopy(i); wants {
+			return i
+		} else if blocks {
 			return -1
 		}
-		if !l.local[i].Closed() {
-			return -1
-		}
-		if l.stays && l.local[i].Next <= l.state.LogStart {
-			continue // a copy would be removed at once, and nothing else needs it as a proof
-		}
-		return i
 	}
 	return -1
+}
+
+// wantsCopy reports whether local segment i wants copying now, and else whether nothing behind it
+// may be copied before it.
+func (l *logIndex) wantsCopy(i int) (wants, blocks bool) {
+	s := &l.local[i]
+	switch l.states[i] {
+	case copied, copying, accepted, expired:
+		return false, false
+	case quarantined: // what was copied once blocks nothing: nothing is missed without it
+		return false, !l.state.Expired.Covers(s.Range)
+	}
+	if !s.Closed() {
+		return false, true
+	}
+	return !l.needless(s), false
+}
+
+// needless reports whether a copy of the segment would be removed at once, and nothing else needs
+// it as a proof.
+func (l *logIndex) needless(s *tier.LocalSegment) bool {
+	return l.stays && s.Next <= l.state.LogStart
 }
 
 func (e *Engine) startCopy(l *logIndex) {

@@ -56,3 +56,37 @@ func TestAcceptedLossUnblocksTheLog(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNeverCopiedIsNoLag: what was given up, and what lies below the log's start where
+// nothing local is ever deleted, is not copied, and is neither planned nor counted as what is
+// behind.
+func TestWhatIsNeverCopiedIsNoLag(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, _ *tier.Table) {
+		s.LocalDelete = func(string) tier.LocalDelete { return tier.LocalDeleteNever }
+	}))
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	behind := func(want int64) {
+		t.Helper()
+		plan, view := r.e.PlanCopies(9), r.view()
+		if plan.Total.Segments != want || view.Uncopied.Segments != want {
+			t.Errorf("planned %+v, behind %+v, want %d", plan, view.Uncopied, want)
+		}
+	}
+	behind(2)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: LossKnown{Segment: f.Segment}})
+	behind(1)
+	r.copied(1, 20)
+	behind(0)
+	r.e.logs[orders].state.LogStart = 10
+	r.seen(rewritten(0, 10), seg(10), tail(20))
+	r.none()
+	behind(0)
+	r.seen(rewritten(0, 10), rewritten(10, 20), tail(20))
+	if f := take[Copy](r); f.Segment.Base != 10 {
+		t.Errorf("copies %s", f.Segment.Range)
+	}
+	behind(1)
+}

@@ -267,14 +267,12 @@ type copyCursor struct {
 func (c *copyCursor) advance(out *Copies) bool {
 	l := c.l
 	for c.i++; c.i < len(l.local); c.i++ {
-		switch l.states[c.i] {
-		case copied, copying, accepted, expired:
-			continue
-		case quarantined:
+		wants, blocks := l.wantsCopy(c.i)
+		if blocks {
 			return false
 		}
-		if !l.local[c.i].Closed() {
-			return false
+		if !wants {
+			continue
 		}
 		if r := c.e.heldReason(l, c.i); r != nil {
 			out.Held = append(out.Held, HeldCopy{l.id, l.local[c.i].Range, *r})

@@ -126,7 +126,8 @@ func (l *logIndex) localExtent() (all, lag Extent, oldest tier.Time) {
 	for i := range l.local {
 		s := &l.local[i]
 		all.add(s.Range, s.Bytes)
-		if s.Closed() && l.states[i] != copied && l.states[i] != expired {
+		over := l.states[i] == copied || l.states[i] == expired || l.states[i] == accepted
+		if s.Closed() && !over && !l.needless(s) {
 			lag.add(s.Range, s.Bytes)
 			if oldest == 0 || s.Log.ModTime < oldest {
 				oldest = s.Log.ModTime
