@@ -68,7 +68,7 @@ fresh: ## try simulated histories that nobody has tried before, for a minute
 
 exhaust: ## try every simulated history within bounds
 	@$(GO) build -o bin/ ./cmd/tiersim
-	bin/tiersim exhaust --builtin --out bin --budget 2m
+	bin/tiersim exhaust --builtin --out bin --budget 10m
 
 FAULT ?=
 

@@ -56,8 +56,10 @@ func (b *Bounds) Firsts() int { return len(boundedActs) + 1 }
 // Explored is what a search came to.
 type Explored struct {
 	Histories int
-	States    int // different ones
-	Deletions int // of local segments, in all histories
+	States    int        // different ones
+	Deletions int        // of local segments, in all histories
+	Deepest   int        // how many actions the longest history has
+	Rules     []RuleSeen // as of an Outcome, in all histories
 	Failure   *Failure
 	Stopped   bool // before it was through
 }
@@ -69,11 +71,14 @@ func (p *Project) Exhaust(b Bounds, first int, more func(*Explored) bool) *Explo
 	q := *p
 	q.Logs = p.Logs[:1]
 	seen := map[uint64]int{}
-	out := &Explored{}
+	out := &Explored{Rules: make([]RuleSeen, len(p.Config.Policies.Rules()))}
 	tree := choose.NewTree(first, b.Firsts())
 	for {
 		r := &choose.Recorder{Chooser: &narrow{tree}}
 		made := q.Run(r, Options{Bounds: &b, ended: func(h *play) bool {
+			if !tree.New() {
+				return false // the history before went on from here, and this one elsewhere
+			}
 			state, left := h.state(), b.Actions-h.out.Steps
 			if before, met := seen[state]; met && before >= left {
 				return true
@@ -83,6 +88,11 @@ func (p *Project) Exhaust(b Bounds, first int, more func(*Explored) bool) *Explo
 		}})
 		out.Histories++
 		out.Deletions += made.Deletions
+		out.Deepest = max(out.Deepest, made.Steps)
+		for i, r := range made.Rules {
+			out.Rules[i].True += r.True
+			out.Rules[i].False += r.False
+		}
 		out.States = len(seen)
 		if made.Violation != nil {
 			s := &choose.Scenario{Property: string(made.Violation.Property), Digest: p.Digest,

@@ -53,3 +53,32 @@ func TestStateTellsWorldsApart(t *testing.T) {
 		})
 	}
 }
+
+// TestExhaustGoesAsDeepAsItSays: a state that a history passes through is not one that another
+// one has met, where both have come the same way. Each further action meets new ones.
+func TestExhaustGoesAsDeepAsItSays(t *testing.T) {
+	t.Parallel()
+	p, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(b Bounds) (states, deepest int) {
+		for first := range b.Firsts() {
+			e := p.Exhaust(b, first, func(*Explored) bool { return true })
+			if e.Failure != nil {
+				t.Fatal(e.Failure.Outcome.Violation)
+			}
+			states, deepest = states+e.States, max(deepest, e.Deepest)
+		}
+		return states, deepest
+	}
+	before := 0
+	for actions := 1; actions <= 2; actions++ {
+		states, deepest := count(Bounds{Segments: 1, Actions: actions})
+		if states < 2*before || deepest != actions {
+			t.Errorf("%d states, %d before; the longest history has %d of %d actions", states, before,
+				deepest, actions)
+		}
+		before = states
+	}
+}

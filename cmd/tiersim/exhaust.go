@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ import (
 type exhaustCmd struct {
 	projectFlags
 	Segments     int           `default:"2" help:"Closed segments of the log in the beginning."`
-	Actions      int           `default:"4" help:"Actions in a history."`
+	Actions      int           `default:"3" help:"Actions in a history at most. Each one more takes ten times as long."`
 	Disturbances int           `default:"1" help:"Stops and faults of the store in a history."`
 	Budget       time.Duration `help:"Stop after so long, such as 60s; without it there is no limit." placeholder:"DURATION"`
 	Out          string        `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there. Without it they are written here." placeholder:"DIR"`
@@ -30,7 +31,8 @@ type exhaustCmd struct {
 func (c *exhaustCmd) Help() string {
 	return `Tries every history of one log within the bounds: a stop of process or machine before every
 operation that changes something, and every fault of every call of the store. States that were met
-before are not gone on from again. The log is one of the first table, which --table names.
+before are not gone on from again. The log is one of the first table; --table makes another one
+the first. Where policies deny all of it, as of one on hold, name one of which something goes.
 
 Exit code: 0 if every history within the bounds keeps every promise, 1 if one does not, 3 if the
 search ended before, or no local segment of the log was deleted in any of them, 130 if it was
@@ -39,7 +41,7 @@ interrupted; 2 and 5 as of check.
 Examples:
 
 	tiersim exhaust
-	tiersim exhaust --table payroll --actions 5 --budget 10m`
+	tiersim exhaust --table clicks --actions 4 --budget 30m`
 }
 
 // Run tries them.
@@ -101,11 +103,26 @@ func (c *exhaustCmd) Run(a *app) error {
 	}
 	a.printf("exhaustive within these bounds: %s\n", &b)
 	if deletions == 0 && p.NotApplicable(sim.LocalDeletion) == "" {
-		a.printf("VACUOUS: never met: %s: name a table with --table of which something goes, or give "+
-			"more --actions\n", sim.LocalDeletion)
+		a.printf("VACUOUS: never met: %s%s: name a table with --table of which something goes, or "+
+			"give more --actions\n", sim.LocalDeletion, screen.Line(against(p, found)))
 		return ended(exitVacuous)
 	}
 	return nil
+}
+
+// against names the rules of the policies that denied a deletion.
+func against(p *sim.Project, found []*sim.Explored) string {
+	var out []string
+	for i, rule := range p.Config.Policies.Rules() {
+		denied := func(e *sim.Explored) bool { return e.Rules[i].True > 0 }
+		if !rule.Builtin && rule.Answer == "deny" && slices.ContainsFunc(found, denied) {
+			out = append(out, strings.TrimSpace(rule.Where+" "+rule.Title))
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return ", which " + strings.Join(out, ", ") + " denied"
 }
 
 // failed writes the scenario of a failure.

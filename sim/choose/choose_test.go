@@ -161,6 +161,24 @@ func TestTreeMakesEveryCombinationOnce(t *testing.T) {
 	}
 }
 
+// TestTreeKnowsWhatIsNew: the choices of a run are new from the one on that differs.
+func TestTreeKnowsWhatIsNew(t *testing.T) {
+	t.Parallel()
+	var got []string
+	tree := &Tree{}
+	for more := true; more; more = tree.Next() {
+		text := ""
+		for range 3 {
+			tree.Choose("bit", 2)
+			text += map[bool]string{true: "n", false: "."}[tree.New()]
+		}
+		got = append(got, text)
+	}
+	if want := "nnn ..n .nn ..n nnn ..n .nn ..n"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	good := string((&Scenario{Choices: []Choice{{Step, 2, 1, "x", ""}}}).Encode())

@@ -13,6 +13,7 @@ package choose
 type Tree struct {
 	path  []branch
 	at    int
+	again int // choices from the beginning that the run before made, too
 	fixed int // choices from the beginning that stay as they are
 }
 
@@ -35,12 +36,17 @@ func (t *Tree) Choose(_ string, n int) int {
 	return b.pick
 }
 
+// New reports whether the choices of this run so far are other ones than those of the run before:
+// what they came to was not met on the way to another outcome of a later choice.
+func (t *Tree) New() bool { return t.at > t.again }
+
 // Next goes on to the next combination; false if there is none.
 func (t *Tree) Next() bool {
 	t.path = t.path[:t.at] // a run that ended early asked for no more
 	for t.at = 0; len(t.path) > t.fixed; t.path = t.path[:len(t.path)-1] {
 		last := &t.path[len(t.path)-1]
 		if last.pick++; last.pick < last.of {
+			t.again = len(t.path) - 1
 			return true
 		}
 	}
