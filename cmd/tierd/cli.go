@@ -10,8 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/tierd/tierd/cmd/internal/cmdline"
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/runtime/config"
 )
@@ -88,50 +87,26 @@ Examples:
     tierd status --output json
     tierd explain orders/0@1042`
 
-// exited ends the parser where kong wants to end the process.
-type exited int
-
 // run is the whole command: it returns the exit code.
-func run(ctx context.Context, args []string, sys system) (code int) {
+func run(ctx context.Context, args []string, sys system) int {
 	c := &cli{}
-	parser, err := kong.New(c, kong.Name("tierd"), kong.Description(description),
-		kong.Writers(sys.stdout, sys.stderr), kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100,
-			NoAppDescFormat: true}))
+	command, code, err := cmdline.Parse(c, "tierd", description, args, sys.stdout, sys.stderr)
 	if err != nil {
 		sys.complain("tierd: %v", err)
-		return exitRuntime
-	}
-	defer func() {
-		if e, ok := recover().(exited); ok {
-			code = int(e)
-		}
-	}()
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		sys.complain("tierd: %v", err)
-		if p := (*kong.ParseError)(nil); errors.As(err, &p) {
-			sys.complain("see: %s --help", helpFor(p.Context))
-		}
 		return exitUsage
+	}
+	if command == nil {
+		return code
 	}
 	c.Config = filepath.Clean(c.Config)
 	a := &app{system: sys, ctx: ctx, cli: c, log: newLogger(sys.stderr, c), host: config.OS()}
 	a.host.LookupEnv, a.host.CheckBucket = sys.lookupEnv, checkBucket
-	if !c.Run.reloads(parsed.Command()) {
+	if !c.Run.reloads(command.Command()) {
 		if err := sys.letHangupsEnd(); err != nil {
 			return a.exit(err)
 		}
 	}
-	return a.exit(parsed.Run(a))
-}
-
-// helpFor is the command whose help is of use.
-func helpFor(c *kong.Context) string {
-	if n := c.Selected(); n != nil {
-		return n.FullPath()
-	}
-	return "tierd"
+	return a.exit(command.Run(a))
 }
 
 // newLogger makes the logger of --log-level and --log-format.

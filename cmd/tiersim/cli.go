@@ -8,8 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/tierd/tierd/cmd/internal/cmdline"
 	"github.com/tierd/tierd/cmd/internal/screen"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/config"
@@ -70,40 +69,24 @@ Examples:
     tiersim replay tiersim-17.json
     tiersim explain tiersim-17.json`
 
-// exited ends the parser where kong wants to end the process.
-type exited int
-
 // run is the whole command: it returns the exit code.
-func run(ctx context.Context, args []string, sys system) (code int) {
+func run(ctx context.Context, args []string, sys system) int {
 	c := &cli{}
 	complain := func(format string, args ...any) {
 		_, _ = fmt.Fprintln(sys.stderr, screen.Text(fmt.Sprintf(format, args...)))
 	}
-	parser, err := kong.New(c, kong.Name("tiersim"), kong.Description(description),
-		kong.Writers(sys.stdout, sys.stderr), kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100,
-			NoAppDescFormat: true}))
+	command, code, err := cmdline.Parse(c, "tiersim", description, args, sys.stdout, sys.stderr)
 	if err != nil {
 		complain("tiersim: %v", err)
 		return exitBadInput
 	}
-	defer func() {
-		r := recover()
-		if e, ok := r.(exited); ok {
-			code = int(e)
-		} else if r != nil {
-			panic(r)
-		}
-	}()
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		complain("tiersim: %v", err)
-		return exitBadInput
+	if command == nil {
+		return code
 	}
 	a := &app{system: sys, ctx: ctx}
 	defer a.clean()
 	defer a.look()()
-	err = parsed.Run(a)
+	err = command.Run(a)
 	a.mu.Lock()
 	mute := a.mute
 	a.mu.Unlock()
