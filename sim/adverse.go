@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim/choose"
 )
@@ -104,20 +105,23 @@ func (h *play) losesLedger() {
 	h.makesLedger()
 }
 
-// landsRebuilt lets what is late of the manifests of a ledger that was rebuilt come to the store:
-// where nothing of its own was there yet, the next rebuild would begin where it did. RATIONALE has
-// the limit.
-func (h *play) landsRebuilt() {
+// landsUnseen lets entries of manifests that are late come to the store where a rebuild would give
+// their positions away once more: of a log of which the store has nothing, and of a ledger that was
+// rebuilt and had nothing of its own there yet. RATIONALE has the limit.
+func (h *play) landsUnseen() {
 	const leftOut = 64 // positions, by every rebuild
 	ledger, err := h.w.ledgerNow()
 	if err != nil {
 		return
 	}
-	keys, err := objstore.NewKeys(ledger.id)
-	must(err)
+	store := h.w.storeNow(ledger.id)
+	seen := map[tier.LogID]bool{}
+	for _, o := range slices.Concat(store.objects, store.others) {
+		seen[o.Log] = true
+	}
 	for i, late := range slices.Backward(h.w.Bucket.Late()) {
-		k, err := keys.Parse(late.Key)
-		if err == nil && k.Kind == objstore.KeyEntry && k.Position >= leftOut {
+		k, err := store.keys.Parse(late.Key)
+		if err == nil && k.Kind == objstore.KeyEntry && (k.Position >= leftOut || !seen[k.Log]) {
 			must(h.w.Bucket.Land(context.Background(), i))
 		}
 	}
@@ -129,7 +133,7 @@ func (h *play) makesLedger() {
 	h.full, h.lies = false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
 	must(h.w.Return()) // without its source a rebuild is refused
-	h.landsRebuilt()
+	h.landsUnseen()
 	if _, err := h.w.Rebuild(); err != nil {
 		h.o.violate(Recovered, "the ledger cannot be rebuilt: %v", err)
 		h.judge()

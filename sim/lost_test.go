@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,5 +38,24 @@ func TestLostCommits(t *testing.T) {
 	if lost == 0 || refused == 0 || out.Violation != nil {
 		t.Errorf("commits were lost %d times, a start refused %d times: %v", lost, refused,
 			out.Violation)
+	}
+}
+
+// TestLateOfALostLedger: a ledger is lost whose first fact of a log is still on its way to the
+// store. The next one begins that log at the same position; histories let the entry come before.
+func TestLateOfALostLedger(t *testing.T) {
+	t.Parallel()
+	late := "times out, and comes late"
+	out := scripted(t, plainProject(t), "process: scans",
+		"store: fails an upload; of: .log; fault: upload has no effect",
+		"store: fails an upload; of: manifest; fault: upload "+late,
+		"owner: removes a segment; log: orders/0",
+		"store: fails an upload; of: manifest; fault: upload has no effect", "process: runs",
+		"stop: and the ledger is lost, and rebuilt", "store: lands what is late")
+	came := slices.ContainsFunc(out.Trace, func(l Line) bool {
+		return l.Lane == LaneStore && strings.HasSuffix(l.Text, late)
+	})
+	if out.Violation != nil || !came || out.Met[LostLedger] == 0 {
+		t.Errorf("late: %t; lost: %d; %v", came, out.Met[LostLedger], out.Violation)
 	}
 }
