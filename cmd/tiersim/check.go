@@ -84,6 +84,8 @@ func (r *runFlags) seeds() (from, to uint64, err error) {
 	case errFrom != nil || errTo != nil || to < from:
 		return 0, 0, fmt.Errorf("--seeds %s: want a number of histories, or two seeds such as 1..500",
 			r.Seeds)
+	case r.Budget < 0:
+		return 0, 0, negative(r.Budget)
 	case to-from >= seedsMax:
 		return 0, 0, fmt.Errorf("--seeds %s: %d histories are the most of one run", r.Seeds, seedsMax)
 	}
@@ -92,6 +94,11 @@ func (r *runFlags) seeds() (from, to uint64, err error) {
 		from, to = first, first+(to-from)
 	}
 	return from, to, nil
+}
+
+// negative says why a budget is none.
+func negative(budget time.Duration) error {
+	return fmt.Errorf("--budget %s: want a time such as 60s, or 0 for no limit", budget)
 }
 
 // repeatEvery is how many seeds lie between two that are run twice: 5% are.
@@ -464,11 +471,13 @@ func (r *runner) stuck() bool {
 	return r.p.Config.Policies.Hung() != nil || r.p.Promises != nil && r.p.Promises.Hung() != nil
 }
 
-// take gives the next seed.
+// take gives the next seed. However short the budget is, one history is made: none would show
+// nothing.
 func (r *runner) take(ctx context.Context) (uint64, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.next > r.to || len(r.failed) >= r.stopAt || ctx.Err() != nil || r.over || r.stuck() {
+	late := ctx.Err() != nil && (r.next > r.from || r.a.ctx.Err() != nil)
+	if r.next > r.to || len(r.failed) >= r.stopAt || late || r.over || r.stuck() {
 		return 0, false
 	}
 	r.next++

@@ -55,6 +55,9 @@ func (c *exhaustCmd) Run(a *app) error {
 		return fmt.Errorf("--segments %d --actions %d --disturbances %d: want at least 1, 1 and 0, and "+
 			"at most %d", c.Segments, c.Actions, c.Disturbances, choose.BoundMax)
 	}
+	if c.Budget < 0 {
+		return negative(c.Budget)
+	}
 	if err := room(c.Out); err != nil {
 		return err
 	}
