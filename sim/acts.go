@@ -130,7 +130,7 @@ func (h *play) timeActs() []act {
 	wait := func() {
 		s := spans[choose.Pick(h.c, "time", names, nil)]
 		h.line(LaneClock, "it is later by %s", s.name)
-		h.alive(h.w.Elapse(s.long + time.Second))
+		h.alive(h.w.Elapse(h.left(s.long) + time.Second))
 	}
 	return []act{
 		{kindTime, "passes", 2, wait},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tierd/tierd/runtime/engine"
@@ -83,6 +84,20 @@ func (w *World) Elapse(d time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// lastMoment lies before the end of time, in 2262: what is reckoned from it still has a time.
+const lastMoment = tier.Time(math.MaxInt64 - 20*366*24*time.Hour)
+
+// century is the longest duration that a configuration has.
+const century = 100 * 366 * 24 * time.Hour
+
+// left is how much of a time passes in a step: so much that in the end there is time for all that
+// settings let data wait for, and a time for what is due after that.
+func (h *play) left(d time.Duration) time.Duration {
+	c := &h.w.Config
+	last := lastMoment.Add(-min(h.p.longest(), century) - min(max(c.Grace, c.OrphanAge), century))
+	return max(0, min(d, last.Sub(h.w.Now)))
 }
 
 // AcceptClock plays "tierd clock accept".

@@ -659,7 +659,7 @@ func (h *play) heal() {
 	h.o.Current()
 	h.judge()
 	h.landsAllAgain()
-	h.alive(h.w.Elapse(h.p.longest()))
+	h.alive(h.w.Elapse(min(h.p.longest(), lastMoment.Sub(h.w.Now))))
 	h.minutes(2*settleRounds - before)
 	h.o.Quiet()
 }

@@ -147,7 +147,7 @@ func (p *Project) longest() time.Duration {
 	for _, s := range p.spans() {
 		out = max(out, s.long)
 	}
-	return out + p.Config.HoldMax + 200*time.Hour
+	return min(out, century) + min(p.Config.HoldMax, century) + 200*time.Hour
 }
 
 // factNames are the names of the facts, ascending.

@@ -1,6 +1,10 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
 
 // TestTTLChanges: a history changes for how long data are kept, and what is over by the new TTL,
 // and is not by the old one, leaves its log.
@@ -21,5 +25,25 @@ func TestTTLChanges(t *testing.T) {
 		if got := before.Logs[0].LogStart > 0; got != expires {
 			t.Errorf("table.log.ttl of %s: the log starts at %d", ttl, before.Logs[0].LogStart)
 		}
+	}
+}
+
+// TestTTLOfACentury: the longest TTL that a configuration has passes again and again in a history,
+// and no clock comes to the end of time.
+func TestTTLOfACentury(t *testing.T) {
+	t.Parallel()
+	p := plainProject(t)
+	p.Unsettled = false
+	tables := p.Config.Tables
+	p.Config.Tables = func(name string) (tier.Table, bool) {
+		t, ok := tables(name)
+		t.TTL, t.LocalTTL = century, century/10
+		return t, ok
+	}
+	out := scripted(t, p, "owner: rolls; segments: 2", "process: runs",
+		"time: passes; time: the TTL of orders", "time: passes; time: the TTL of orders",
+		"owner: rolls; segments: 2", "time: passes, and the process runs; time: the TTL of orders")
+	if out.Violation != nil || out.Simulated < century || out.Simulated > 2*century {
+		t.Errorf("after %s: %v", out.Simulated, out.Violation)
 	}
 }

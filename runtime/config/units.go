@@ -22,8 +22,12 @@ var timeUnits = map[string]struct {
 	"d": {"h", 24}, "w": {"h", 7 * 24},
 }
 
+// durationMax is the longest duration. Times are nanoseconds in 64 bits, which end in 2262: what is
+// reckoned from now by a longer one would lie past that, and be over at once.
+const durationMax = 100 * 366 * day
+
 var (
-	errTooLong  = errors.New("is longer than 292 years")
+	errTooLong  = errors.New("is longer than 100 years")
 	errTimeUnit = errors.New("the units are ns, us, ms, s, m, h, d and w")
 )
 
@@ -31,7 +35,7 @@ var (
 func ParseDuration(s string) (time.Duration, error) { return parseDuration(s) }
 
 // parseDuration reads a sum of numbers with units, such as 36h, 1.5h or 1w2d. "0" needs no unit.
-// The result is never negative and at most about 292 years.
+// The result is never negative and at most durationMax.
 func parseDuration(s string) (time.Duration, error) {
 	if s == "0" {
 		return 0, nil
@@ -64,6 +68,9 @@ func parseDuration(s string) (time.Duration, error) {
 		}
 		sum += part
 		rest = tail[u:]
+	}
+	if sum > durationMax {
+		return 0, errTooLong
 	}
 	return sum, nil
 }
