@@ -299,6 +299,27 @@ func (l *logIndex) copyOf(s *tier.LocalSegment) (r tier.Remote, identical, found
 	return r, identical, found
 }
 
+// openHoles are the holes that copies do not fill. What neither tier had may come back, and is
+// copied then; the hole stays on record.
+func (l *logIndex) openHoles() []tier.Hole {
+	return slices.DeleteFunc(slices.Clone(l.state.Holes), func(h tier.Hole) bool {
+		return l.filled(h.Range)
+	})
+}
+
+// filled reports whether copies that count follow upon each other over the whole range.
+func (l *logIndex) filled(r tier.Range) bool {
+	i, _ := slices.BinarySearchFunc(l.remote, r.Base, func(c tier.Remote, b tier.Offset) int {
+		return cmp.Compare(c.Base, b)
+	})
+	for i = max(i-1, 0); i < len(l.remote) && !r.Empty() && l.remote[i].Base <= r.Base; i++ {
+		if l.counts(&l.remote[i]) {
+			r.Base = max(r.Base, l.remote[i].Next)
+		}
+	}
+	return r.Empty()
+}
+
 // addRemote takes over a finished copy; one with the same position is replaced.
 func (l *logIndex) addRemote(r tier.Remote) {
 	r = l.state.Clip(r)

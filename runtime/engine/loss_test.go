@@ -90,3 +90,38 @@ func TestWhatIsNeverCopiedIsNoLag(t *testing.T) {
 	}
 	behind(1)
 }
+
+// TestAHoleThatIsFilledIsNoAlarm: what was given up, and was copied from another file since, is in
+// the store, whatever is on record of it.
+func TestAHoleThatIsFilledIsNoAlarm(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	r.copied(0, 10)
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeDamaged},
+		Quarantine: true, Segment: f.Segment}})
+	r.step(LossAccepted{
+		Accepted: tier.LossAccepted{Log: orders, Range: seg(10).Range}, Segment: seg(10),
+		Hole: &HoleDone{Hole: tier.Hole{Range: seg(10).Range}, Offset: 20, Next: 2, Published: true},
+	})
+	holes := func(want int) {
+		t.Helper()
+		list, _ := r.e.Segments(orders)
+		listed := 0
+		for _, s := range list {
+			if s.State == "hole" {
+				listed++
+			}
+		}
+		alarms, counted := len(r.view().Alarms), r.e.Tallies()[0].Holes
+		if listed != want || alarms != want || counted != int64(want) {
+			t.Errorf("%d listed, %d counted, %d alarms, want %d", listed, counted, alarms, want)
+		}
+	}
+	holes(1)
+	r.seen(seg(0), rewritten(10, 20), tail(20))
+	r.copied(2, 20)
+	holes(0)
+}

@@ -62,7 +62,7 @@ func (e *Engine) tally(t *Tally, l *logIndex) {
 		}
 	}
 	t.Lost += int64(len(l.losses()))
-	for _, h := range l.state.Holes {
+	for _, h := range l.openHoles() {
 		t.Holes++
 		t.HoleOffsets += int64(h.Next - h.Base)
 	}

@@ -210,7 +210,7 @@ func (l *logIndex) alarms() []tier.Reason {
 		out = append(out, r)
 	}
 	out = append(out, l.losses()...)
-	for _, h := range l.state.Holes {
+	for _, h := range l.openHoles() {
 		out = append(out, tier.Reason{Code: tier.CodeHole,
 			Text: fmt.Sprintf("offsets %s are in neither tier (%s, recorded %s)", h.Range, h.Cause, h.At)})
 	}
@@ -465,7 +465,7 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		out = append(out, SegmentView{Range: r, State: "hole",
 			Reasons: []tier.Reason{e.passedByReason(r)}})
 	}
-	for _, h := range l.state.Holes {
+	for _, h := range l.openHoles() {
 		out = append(out, SegmentView{Range: h.Range, State: "hole", Reasons: []tier.Reason{{
 			Code: tier.CodeHole, Text: fmt.Sprintf("in neither tier: %s", h.Cause)}}})
 	}
