@@ -129,10 +129,15 @@ func (n *narrow) Choose(label string, of int) int {
 	return n.tree.Choose(label, of)
 }
 
-// small is the project of one log, and limits that are reached within a few actions.
+// small is the project of one log. Where settings are nobody's, limits are reached within a few
+// actions; those of a user stay, or properties would be asked about what nobody configured.
 func (h *play) small() {
-	if b := h.opts.Bounds; b != nil {
-		must(h.w.Append(h.p.Logs[0], b.Segments-1))
+	b := h.opts.Bounds
+	if b == nil {
+		return
+	}
+	must(h.w.Append(h.p.Logs[0], b.Segments-1))
+	if h.p.Unsettled {
 		h.over.localSegments = &tier.Limit{Set: true, Value: 1}
 		must(h.w.Reload())
 	}
