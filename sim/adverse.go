@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/rebuild"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim/choose"
@@ -109,7 +110,6 @@ func (h *play) losesLedger() {
 // their positions away once more: of a log of which the store has nothing, and of a ledger that was
 // rebuilt and had nothing of its own there yet. RATIONALE has the limit.
 func (h *play) landsUnseen() {
-	const leftOut = 64 // positions, by every rebuild
 	ledger, err := h.w.ledgerNow()
 	if err != nil {
 		return
@@ -121,17 +121,23 @@ func (h *play) landsUnseen() {
 	}
 	for i, late := range slices.Backward(h.w.Bucket.Late()) {
 		k, err := store.keys.Parse(late.Key)
-		if err == nil && k.Kind == objstore.KeyEntry && (k.Position >= leftOut || !seen[k.Log]) {
+		unseen := k.Position >= rebuild.LateMax || !seen[k.Log]
+		if err == nil && k.Kind == objstore.KeyEntry && unseen {
 			must(h.w.Bucket.Land(context.Background(), i))
 		}
 	}
 }
 
-// makesLedger makes a ledger of what the store has, and begins a process with it.
-func (h *play) makesLedger() {
+// disarms ends every fault, and takes back what waits for its moment. What is late still is.
+func (h *play) disarms() {
 	h.storeWorks()
 	h.full, h.lies = false, false
 	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
+}
+
+// makesLedger makes a ledger of what the store has, and begins a process with it.
+func (h *play) makesLedger() {
+	h.disarms()
 	must(h.w.Return()) // without its source a rebuild is refused
 	h.landsUnseen()
 	if _, err := h.w.Rebuild(); err != nil {

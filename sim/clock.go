@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -102,20 +100,14 @@ func (h *play) left(d time.Duration) time.Duration {
 
 // AcceptClock plays "tierd clock accept".
 func (w *World) AcceptClock() error {
-	refused := error(nil)
-	err := w.act(func() error {
+	return w.orders(func() error {
 		_, err := w.process.ledger.Append(context.Background(), tier.ClockAccepted{At: w.Now})
-		if errors.Is(err, tier.ErrRefused) {
-			refused = err
-			return nil
-		}
 		if err == nil {
 			w.process.clock = nil
 			w.step(engine.ClockJudged{})
 		}
 		return err
 	})
-	return cmp.Or(err, refused)
 }
 
 // astray reports whether the store's clock is further from the machine's than is tolerated: then

@@ -607,9 +607,7 @@ func (h *play) ends() {
 // heal ends all faults and stops, lets time pass, and asks the oracle for what is due.
 func (h *play) heal() {
 	h.healing = true
-	h.storeWorks()
-	h.full, h.lies = false, false
-	h.disk, h.inside, h.aside, h.brake, h.stopIn, h.moment = 0, 0, 0, 0, "", -1
+	h.disarms()
 	h.unknown = map[string]bool{}
 	h.line(LaneStep, "everything heals, and time passes")
 	h.w.Skew, h.w.Drift = 0, 0

@@ -46,9 +46,11 @@ func (o *Oracle) configured() {
 	}
 }
 
-// dropping notes that an operator is about to drop a table, which counts where nothing governs it.
-func (o *Oracle) dropping(name string) {
-	if o.frozen(name) {
+// dropped notes that an operator dropped a table, if that is durable: whatever the process was told
+// became of its record. It counts where nothing governs the table.
+func (o *Oracle) dropped(name string) {
+	ledger, err := o.w.ledgerNow()
+	if err == nil && ledger.table(name).Dropped != 0 && o.frozen(name) {
 		o.leave[name] = true
 		delete(o.owned, name) // what comes back under its name is another table
 	}

@@ -37,6 +37,17 @@ func TestTheOracleSeesWhatNobodyWanted(t *testing.T) {
 		"a table is dropped that an entry governs": {wanted, func(r *rig) {
 			r.appends(tier.TableDropped{Table: orders.Table, At: r.w.Now})
 		}},
+		"a table is dropped, and what an operator wanted of it failed": {wanted, func(r *rig) {
+			r.ungoverned()
+			r.w.Watch = func(Point) Fate { return Fail }
+			if err := r.w.Drop(orders.Table); err == nil {
+				r.t.Fatal("the ledger does not fail")
+			}
+			r.w.Watch = nil
+			r.w.Kill()
+			r.do(r.w.Start())
+			r.appends(tier.TableDropped{Table: orders.Table, At: r.w.Now})
+		}},
 		"a copy is begun of a table without an entry": {governs, func(r *rig) {
 			r.ungoverned()
 			r.performs(func() { r.uploading() })

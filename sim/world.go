@@ -434,54 +434,54 @@ func (w *World) pause() *tier.Reason {
 	return &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
 }
 
-// Resume plays "tierd resume".
-func (w *World) Resume(table string) error {
-	refused, at := error(nil), w.Now
+// orders lets the process do what an operator wants of it. The error is why the process ended, or a
+// tier.ErrRefused, which ends none.
+func (w *World) orders(do func() error) error {
+	refused := error(nil)
 	err := w.act(func() error {
-		_, err := w.process.ledger.Append(context.Background(),
-			tier.TableResumed{Table: table, At: at})
+		err := do()
 		if errors.Is(err, tier.ErrRefused) {
-			refused = err
-			return nil
+			refused, err = err, nil
 		}
-		if w.oracle != nil {
-			w.oracle.resumed(table, at)
-		}
-		if err != nil {
-			return err
-		}
-		w.step(engine.Resumed{Table: table})
-		return nil
+		return err
 	})
 	return cmp.Or(err, refused)
 }
 
+// Resume plays "tierd resume".
+func (w *World) Resume(table string) error {
+	return w.orders(func() error {
+		at := w.Now
+		_, err := w.process.ledger.Append(context.Background(),
+			tier.TableResumed{Table: table, At: at})
+		if w.oracle != nil {
+			w.oracle.resumed(table, at)
+		}
+		if err == nil {
+			w.step(engine.Resumed{Table: table})
+		}
+		return err
+	})
+}
+
 // Drop plays "tierd drop", with its confirmation.
 func (w *World) Drop(table string) error {
-	refused := error(nil)
-	err := w.act(func() error {
+	return w.orders(func() error {
 		cfg, governed := w.Config.Tables(table)
 		state := w.process.ledger.Table(table)
 		if !state.Frozen(cfg, governed) || w.process.engine.Busy(table) {
-			refused = fmt.Errorf("%w: table %s is governed, or busy", tier.ErrRefused, table)
-			return nil
-		}
-		if w.oracle != nil {
-			w.oracle.dropping(table)
+			return fmt.Errorf("%w: table %s is governed, or busy", tier.ErrRefused, table)
 		}
 		_, err := w.process.ledger.Append(context.Background(),
 			tier.TableDropped{Table: table, At: w.Now})
-		if errors.Is(err, tier.ErrRefused) {
-			refused = err
-			return nil
+		if w.oracle != nil {
+			w.oracle.dropped(table)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			w.step(engine.TableDropped{State: w.process.ledger.Table(table)})
 		}
-		w.step(engine.TableDropped{State: w.process.ledger.Table(table)})
-		return nil
+		return err
 	})
-	return cmp.Or(err, refused)
 }
 
 func (w *World) step(ev engine.Event) {

@@ -8,9 +8,9 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// lateMax is how many positions are left out: entries of copies that the old ledger had under way
+// LateMax is how many positions are left out: entries of copies that the old ledger had under way
 // may still arrive at them.
-const lateMax = 64
+const LateMax = 64
 
 // known is what is known of one log, and what follows from it. Nothing here reads anything.
 type known struct {
@@ -29,7 +29,7 @@ type known struct {
 // derive makes the state of the log, and chooses the facts. epoch is the highest in a key.
 func (k *known) derive(epoch tier.TierEpoch, scan tier.Scan, present bool) {
 	s := &k.state
-	s.Log, s.Next, s.Epoch = k.id, k.union.Next+lateMax, max(epoch, 1)
+	s.Log, s.Next, s.Epoch = k.id, k.union.Next+LateMax, max(epoch, 1)
 	spare := k.choose()
 	k.home(scan, present)
 	open := k.opened()
