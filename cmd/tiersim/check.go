@@ -40,11 +40,11 @@ type checkCmd struct {
 	projectFlags
 	runFlags
 	outputFlags
-	Failures    int           `default:"1" help:"Stop after so many failures."`
-	Shrinks     int           `default:"5000" help:"How many histories shrinking one failure may take."`
-	ShrinkTime  time.Duration `default:"30s" help:"How long shrinking one failure may take." placeholder:"30s"`
-	Regressions string        `help:"Directory of scenarios that are replayed first; regressions beside the configuration, if it is there, without it." placeholder:"DIR"`
-	AllowVacant bool          `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule or plugin not tried."`
+	Failures     int           `default:"1" help:"Stop after so many failures."`
+	Shrinks      int           `default:"5000" help:"How many histories shrinking one failure may take."`
+	ShrinkTime   time.Duration `default:"30s" help:"How long shrinking one failure may take." placeholder:"30s"`
+	Regressions  string        `help:"Directory of scenarios that are replayed first; regressions beside the configuration, if it is there, without it." placeholder:"DIR"`
+	AllowVacuous bool          `name:"allow-vacuous" help:"Exit 0 also where a situation was not met, or a rule or plugin not tried."`
 }
 
 // Help says more.
@@ -208,24 +208,15 @@ func (c *checkCmd) shrunk(a *app, r *runner, f *sim.Failure, out *report.Run) *s
 }
 
 // tell puts a failure into the run and prints it, first of all, so that a file that cannot be
-// written hides none. Then it writes the page, and the scenario: nil where that has its file. It is
-// kept unless the scenario could not be written.
+// written hides none; then it keeps it, as keep does.
 func (c *checkCmd) tell(a *app, row *report.Failure, scenario []byte, out *report.Run) (kept bool) {
 	out.Failures = append(out.Failures, *row)
 	if !c.quiet() {
 		a.print("\n")
 		a.failure(row)
 	}
-	if scenario != nil {
-		err := write(row.Scenario, scenario)
-		a.lose(err)
-		kept = err == nil
-	}
-	base := strings.TrimPrefix(filepath.Base(row.Scenario), "tiersim-")
-	page := filepath.Join(c.Out, "tiersim-"+strings.TrimSuffix(base, ".json")+".html")
-	err := writePage(page, row, out.Subject, out.Digest)
-	a.lose(err)
-	if err == nil && !c.quiet() {
+	page, kept := a.keep(row, scenario, c.Out, out.Subject, out.Digest)
+	if page != "" && !c.quiet() {
 		a.printf("  report   %s\n", screen.Line(page))
 	}
 	return kept
@@ -278,10 +269,10 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 		out.Exit = exitIndeterminate
 	case out.Interrupted:
 		out.Exit = exitInterrupted
-	case len(out.Vacuous) > 0 && !c.AllowVacant:
+	case len(out.Vacuous) > 0 && !c.AllowVacuous:
 		out.Exit = exitVacuous
 	}
-	out.VacuousAllowed = c.AllowVacant
+	out.VacuousAllowed = c.AllowVacuous
 	text, err := out.JSON()
 	if err != nil {
 		return err

@@ -133,10 +133,7 @@ func (c *exhaustCmd) failed(a *app, p *sim.Project, f *sim.Failure) error {
 	name := filepath.Join(c.Out, "tiersim-exhaust.json")
 	row := c.row(f, len(report.StepsOf(f.Scenario)), name, layoutOf(c.Layout))
 	a.failure(&row)
-	a.lose(write(name, f.Scenario.Encode()))
-	page := strings.TrimSuffix(name, ".json") + ".html"
-	err := writePage(page, &row, c.subject(), p.Digest)
-	if a.lose(err); err == nil {
+	if page, _ := a.keep(&row, f.Scenario.Encode(), c.Out, c.subject(), p.Digest); page != "" {
 		a.printf("  report   %s\n", screen.Line(page))
 	}
 	return ended(exitViolation)

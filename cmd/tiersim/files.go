@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -85,6 +86,25 @@ func cause(err error) error {
 // a letter that turns the direction of what follows is one to see.
 func writePage(file string, row *report.Failure, subject, digest string) error {
 	return write(file, []byte(screen.Visible(string(report.HTML(row, subject, digest)))))
+}
+
+// keep writes the page of a failure into the directory, under the name of its scenario, and the
+// scenario: nil where that has its file. page is "" where it was not written; kept is set where
+// the scenario was.
+func (a *app) keep(row *report.Failure, scenario []byte, dir, subject, digest string) (page string,
+	kept bool) {
+	if scenario != nil {
+		err := write(row.Scenario, scenario)
+		a.lose(err)
+		kept = err == nil
+	}
+	base := strings.TrimPrefix(filepath.Base(row.Scenario), "tiersim-")
+	page = filepath.Join(dir, "tiersim-"+strings.TrimSuffix(base, ".json")+".html")
+	if err := writePage(page, row, subject, digest); err != nil {
+		a.lose(err)
+		return "", kept
+	}
+	return page, kept
 }
 
 // lose says that something could not be written. The command goes on, so that one report hides no

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/tierd/tierd/policies/rego"
@@ -32,8 +32,8 @@ func (h *hang) text() string {
 // tell puts it into the run.
 func (h *hang) tell(out *report.Run) {
 	out.PolicyHang, out.Vacuous = h.text(), nil
-	if at, _, known := strings.Cut(h.err.Error(), " or next: "); known {
-		out.PolicyHangAt = at
+	if at := (*rego.HungError)(nil); errors.As(h.err, &at) {
+		out.PolicyHangAt = at.Place
 	}
 }
 

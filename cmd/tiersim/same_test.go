@@ -29,7 +29,7 @@ func TestNotDeterministic(t *testing.T) {
 	}
 	var out bytes.Buffer
 	a := &app{system: system{stdout: &out, stderr: &out}, ctx: t.Context()}
-	c := &checkCmd{projectFlags: projectFlags{Builtin: true}, AllowVacant: true}
+	c := &checkCmd{projectFlags: projectFlags{Builtin: true}, AllowVacuous: true}
 	r := &runner{p: p, from: repeatEvery, to: repeatEvery, flags: &c.runFlags, stopAt: 2, a: a}
 	r.run()
 	report := r.report(c.subject())

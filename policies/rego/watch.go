@@ -16,6 +16,18 @@ const hungAfter = 10
 // errHung is why policies decide nothing any more.
 var errHung = errors.New("an expression takes for ever")
 
+// HungError is why policies decide nothing any more, where the place is known.
+type HungError struct {
+	Place string // file:line of the last expression that was over; it or the next does not end
+	Err   error
+}
+
+// Error begins with the place.
+func (e *HungError) Error() string { return e.Place + " or next: " + e.Err.Error() }
+
+// Unwrap gives the error without its place.
+func (e *HungError) Unwrap() error { return e.Err }
+
 // Watch knows the evaluations under way. OPA looks at its bounds between two expressions, so that
 // nothing ends a single one; an evaluation which does not end is noticed at least. The zero Watch
 // is ready; it may watch many Sets, and is safe for concurrent use. It costs an evaluation two
@@ -111,7 +123,7 @@ func (e *evaluation) hungError() error {
 		err = fmt.Errorf("%w, asked about %s of %s", err, action, log)
 	}
 	if at := e.before(); at != nil {
-		return fmt.Errorf("%s or next: %w", place(at), err)
+		return &HungError{place(at), err}
 	}
 	return err
 }
