@@ -115,9 +115,10 @@ func TestAHoleThatIsFilledIsNoAlarm(t *testing.T) {
 				listed++
 			}
 		}
-		alarms, counted := len(r.view().Alarms), r.e.Tallies()[0].Holes
-		if listed != want || alarms != want || counted != int64(want) {
-			t.Errorf("%d listed, %d counted, %d alarms, want %d", listed, counted, alarms, want)
+		v, counted := r.view(), r.e.Tallies()[0].Holes
+		if listed != want || len(v.Alarms) != want || len(v.Holes) != want || counted != int64(want) {
+			t.Errorf("%d listed, %d counted, in the view %v, alarms %v, want %d", listed, counted,
+				v.Holes, v.Alarms, want)
 		}
 	}
 	holes(1)

@@ -107,7 +107,7 @@ func (e *Engine) Log(id tier.LogID) (LogView, bool) {
 	v := LogView{ID: id, Source: l.source, Layout: l.layout, Incarnation: l.incarnation,
 		State: t.state.State, Epoch: t.state.Epoch, Opened: l.opened, Present: l.present,
 		Start: l.state.Start, LogStart: l.state.LogStart, Copied: l.state.Copied, LocalEnd: l.localEnd,
-		Holes: slices.Clone(l.state.Holes)}
+		Holes: l.openHoles()}
 	v.Local, v.Uncopied, v.OldestLag = l.localExtent()
 	if !l.tiers(t) {
 		v.Uncopied, v.OldestLag = Extent{}, 0
