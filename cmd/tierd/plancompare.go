@@ -45,11 +45,14 @@ func (c *planCmd) question(a *app) (*api.WhatIf, error) {
 
 // parseAt reads an instant, a date or a duration from now. It must not lie before now.
 func parseAt(s string, now tier.Time) (tier.Time, error) {
-	if d, err := config.ParseDuration(s); err == nil {
-		if at := now.Add(d); at >= now {
-			return at, nil
-		}
+	d, err := config.ParseDuration(s)
+	switch at := now.Add(d); {
+	case errors.Is(err, config.ErrTooLong):
+		return 0, usagef("--at %q: %v", s, err)
+	case err == nil && at < now:
 		return 0, usagef("--at %q: %v", s, tier.ErrOutOfTime)
+	case err == nil:
+		return at, nil
 	}
 	switch at, is, err := parseInstant(s); {
 	case !is:

@@ -26,10 +26,10 @@ var timeUnits = map[string]struct {
 // reckoned from now by a longer one would lie past that, and be over at once.
 const durationMax = 100 * 366 * day
 
-var (
-	errTooLong  = errors.New("is longer than 100 years")
-	errTimeUnit = errors.New("the units are ns, us, ms, s, m, h, d and w")
-)
+// ErrTooLong is what is wrong with a duration that is longer than durationMax.
+var ErrTooLong = errors.New("is longer than 100 years")
+
+var errTimeUnit = errors.New("the units are ns, us, ms, s, m, h, d and w")
 
 // ParseDuration reads a duration as the file has it, such as 36h or 7d.
 func ParseDuration(s string) (time.Duration, error) { return parseDuration(s) }
@@ -60,17 +60,17 @@ func parseDuration(s string) (time.Duration, error) {
 		}
 		part, err := time.ParseDuration(number + unit.base)
 		if err != nil || part > math.MaxInt64/unit.times {
-			return 0, errTooLong
+			return 0, ErrTooLong
 		}
 		part *= unit.times
 		if sum > math.MaxInt64-part {
-			return 0, errTooLong
+			return 0, ErrTooLong
 		}
 		sum += part
 		rest = tail[u:]
 	}
 	if sum > durationMax {
-		return 0, errTooLong
+		return 0, ErrTooLong
 	}
 	return sum, nil
 }
