@@ -28,6 +28,11 @@ func TestTheOracleSeesRemoteCrimes(t *testing.T) {
 			r.w.Advance(9 * time.Minute)
 			r.deletes(r.object(0))
 		}},
+		"an object goes that no audit record announced": {PersistBeforeAct, func(r *rig) {
+			r.expired(week)
+			r.w.Advance(10 * time.Minute)
+			r.removes(r.object(0))
+		}},
 		"an object goes whose attempt is under way": {OrphanNeverLive, func(r *rig) {
 			r.deletes(r.uploading())
 		}},
@@ -78,8 +83,19 @@ func TestTheOracleLetsRemoteDataGo(t *testing.T) {
 	}
 }
 
-// deletes lets the process remove an object.
+// deletes lets the process announce that it removes an object, and remove it.
 func (r *rig) deletes(key string) {
+	r.t.Helper()
+	r.does(func() error {
+		_, err := r.w.process.audit.Intend(context.Background(), tier.Deletion{
+			Action: tier.DeleteRemote, Log: orders, Object: key, At: r.w.Now})
+		return err
+	})
+	r.removes(key)
+}
+
+// removes lets the process remove an object.
+func (r *rig) removes(key string) {
 	r.t.Helper()
 	r.does(func() error { return r.w.door.Delete(context.Background(), key) })
 }

@@ -163,6 +163,14 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 			r.announce(0)
 			r.drops(0)
 		}},
+		"a deletion for which the brake has no room": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.w.Config.Brake = tier.Brake{MaxSegments: 0, Per: time.Hour}
+			r.appends(tier.TableResumed{Table: orders.Table, At: r.w.Now})
+			r.allows(tier.DeleteLocal, 0)
+			r.announce(0)
+			r.drops(0)
+		}},
 		"a deletion that a policy denies": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
 			r.oracle.Denied = func(tier.LogID) bool { return true }

@@ -174,6 +174,8 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "the pause file is there"
 	case ledger.table(f.log.Table).Paused != nil:
 		return "the table is paused"
+	case o.braked(ledger.table(f.log.Table).Window):
+		return "the brake's limit is reached"
 	case o.w.Config.Delete != tier.LocalDeleteUnlink:
 		return "local_delete is " + string(o.w.Config.Delete)
 	case o.denies(f.log):
@@ -186,6 +188,14 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "no limit of the table is over"
 	}
 	return ""
+}
+
+// braked reports whether a window has no room for one deletion more. That it has all before is for
+// counted to judge.
+func (o *Oracle) braked(w tier.BrakeWindow) bool {
+	in := o.w.Now.Sub(w.Since)
+	open := w.Since != 0 && in >= 0 && in < o.w.Config.Brake.Per
+	return open && w.Segments >= o.w.Config.Brake.MaxSegments
 }
 
 // ofOne says why the segment is of this one replica alone.

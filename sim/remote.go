@@ -123,6 +123,7 @@ func (o *Oracle) removes(key string) {
 	if k.Kind == objstore.KeyProbe {
 		return
 	}
+	o.announcedObject(key)
 	l, t := ledger.log(k.Log), ledger.table(k.Log.Table)
 	if l == nil {
 		return
@@ -151,6 +152,17 @@ func (o *Oracle) removes(key string) {
 		o.afterGrace(key, l, f.Add, t, store)
 		o.removedCopy(l, &f, t)
 	}
+}
+
+// announcedObject (S4): the audit log durably says that the object is about to go.
+func (o *Oracle) announcedObject(key string) {
+	for _, in := range o.w.intents() {
+		remote := in.action != tier.DeleteLocal && in.object != ""
+		if remote && in.outcome == "" && strings.HasPrefix(key, in.object) {
+			return
+		}
+	}
+	o.violate(PersistBeforeAct, "%s is removed, and no durable audit record announced it", key)
 }
 
 // afterGrace (S7): the move that took the copy out of the log stands in the manifest, and readers

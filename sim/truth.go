@@ -271,6 +271,7 @@ type intent struct {
 	action  tier.Action
 	log     string
 	base    tier.Offset
+	object  string // key, or what keys begin with; "" of a local segment
 	sum     tier.SHA256
 	outcome tier.OutcomeResult
 }
@@ -334,6 +335,7 @@ func (t *auditTruth) line(line []byte) {
 			Action tier.Action
 			Log    string
 			Range  tier.Range
+			Object string
 			SHA256 tier.SHA256
 		}
 		Outcome *struct {
@@ -345,7 +347,8 @@ func (t *auditTruth) line(line []byte) {
 		return // torn: it was never durable
 	}
 	if r.Intent != nil {
-		in := &intent{r.Seq, r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.SHA256, ""}
+		in := &intent{r.Seq, r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.Object,
+			r.Intent.SHA256, ""}
 		t.bySeq[r.Seq] = in
 		t.intents = append(t.intents, in)
 	} else if r.Outcome != nil && t.bySeq[r.Outcome.Of] != nil {
