@@ -214,6 +214,7 @@ func TestTheOracleMisses(t *testing.T) {
 			r.oracle.Quiet()
 		}},
 		"something is left in the trash": {Settled, func(r *rig) { r.trash(0); r.oracle.Quiet() }},
+		"an attempt is left under way":   {Settled, func(r *rig) { r.uploading(); r.oracle.Quiet() }},
 		"a probe left its object": {Settled, func(r *rig) {
 			keys, err := objstore.NewKeys(r.w.Ledger().ID())
 			r.do(err)
