@@ -72,6 +72,9 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	if why, err := x.startFirst(ctx, f.Log, facts, f.Remote); err != nil || why != nil {
 		return kept(why), err
 	}
+	if facts.Safety.Proof.Identity != tier.Yes {
+		cp = tier.Copy{} // where tiering is off it may go, and it is not the file that was copied
+	}
 	announced, err := x.deletionOf(f, facts, cp, verdict)
 	if err == nil && len(cp.Content.Files) == 0 {
 		announced.SHA256, err = hashOf(ctx, src, f.Log, facts.Seg.Range.Base, facts.Seg.File)
