@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"path"
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
@@ -147,4 +148,21 @@ func (h *play) makesLedger() {
 	h.line(LaneLedger, "is rebuilt")
 	h.putBack = nil // RATIONALE says why
 	h.startProcess()
+}
+
+// movesAway has an operator do what tierd asks for where an interrupted deletion left a file in the
+// trash whose name its owner gave to another one meanwhile: the one in the trash is moved away.
+func (h *play) movesAway() {
+	for _, id := range h.p.Logs {
+		files := h.w.files(id)
+		for _, x := range files {
+			if x.place == pending && slices.ContainsFunc(files, func(f file) bool {
+				return f.place == live && f.name == x.name && f.stat.Inode != x.stat.Inode
+			}) {
+				must(h.w.Disk.Remove(x.at))
+				must(h.w.Disk.Sync(path.Dir(x.at)))
+				h.line(LaneDisk, "an operator moves %s away", x.at)
+			}
+		}
+	}
 }

@@ -612,6 +612,7 @@ func (h *play) heal() {
 	h.line(LaneStep, "everything heals, and time passes")
 	h.w.Skew, h.w.Drift = 0, 0
 	must(h.w.Return())
+	h.movesAway()
 	h.leadersHeal()
 	forbidden := h.w.Config.Delete != h.p.Config.Delete
 	h.w.Config.Delete = h.p.Config.Delete
