@@ -122,7 +122,7 @@ func (h *play) scan() error {
 }
 
 func (h *play) timeActs() []act {
-	spans := h.p.spans()
+	spans := h.opts.Bounds.apart(h.p.spans())
 	names := make([]string, len(spans))
 	for i, s := range spans {
 		names[i] = s.name

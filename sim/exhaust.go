@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -42,6 +43,24 @@ func (b *Bounds) among(acts []act) []act {
 		return !slices.Contains(boundedActs, a.kind+": "+a.name)
 	})
 }
+
+// apart leaves out, for a search, a span where the next longer one is less than nearTimes as long:
+// what waits for it is due after that one, too. What policies ask for stays.
+func (b *Bounds) apart(all []span) []span {
+	if b == nil {
+		return all
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.long, b.long) })
+	var out []span
+	for i, s := range all {
+		if s.asked || i == len(all)-1 || all[i+1].long >= nearTimes*s.long {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+const nearTimes = 3
 
 func (b *Bounds) steps() int {
 	if b == nil {

@@ -3,7 +3,9 @@ package sim
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	thanos "github.com/thanos-io/objstore"
 
 	"github.com/tierd/tierd/objstore/fault"
@@ -80,5 +82,25 @@ func TestExhaustGoesAsDeepAsItSays(t *testing.T) {
 				deepest, actions)
 		}
 		before = states
+	}
+}
+
+// TestApart: of spans that are near each other a search tries the longest, and all those of the
+// policies.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	p, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Spans = []time.Duration{9 * time.Hour, 36 * time.Hour}
+	var got []string
+	for _, s := range (&Bounds{}).apart(p.spans()) {
+		got = append(got, s.name)
+	}
+	want := []string{"a minute", "remote_delete_grace", "an hour", "9 hours",
+		"36h0m0s, of the policies", "the TTL of orders"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

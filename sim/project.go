@@ -112,30 +112,35 @@ func (p *Project) tables() []string {
 
 // span is a time that means something to the project.
 type span struct {
-	name string
-	long time.Duration
+	name  string
+	long  time.Duration
+	asked bool // policies ask for it
 }
 
 // spans are the times that histories let pass, each once: those after which something may become
 // due under the project's settings, and some that every day has.
 func (p *Project) spans() []span {
 	c := &p.Config
-	out := []span{{"a minute", time.Minute}, {"an hour", time.Hour}, {"9 hours", 9 * time.Hour},
-		{"a day", 24 * time.Hour}, {"remote_delete_grace", c.Grace}, {"orphan_age", c.OrphanAge},
-		{"the window of the brake", c.Brake.Per}}
+	out := []span{{name: "a minute", long: time.Minute}, {name: "an hour", long: time.Hour},
+		{name: "9 hours", long: 9 * time.Hour}, {name: "a day", long: 24 * time.Hour},
+		{name: "remote_delete_grace", long: c.Grace}, {name: "orphan_age", long: c.OrphanAge},
+		{name: "the window of the brake", long: c.Brake.Per}}
 	for _, name := range p.tables() {
 		t, _ := c.Tables(name)
-		out = append(out, span{"half the local TTL of " + name, t.LocalTTL / 2},
-			span{"the local TTL of " + name, t.LocalTTL}, span{"the TTL of " + name, t.TTL})
+		out = append(out, span{name: "half the local TTL of " + name, long: t.LocalTTL / 2},
+			span{name: "the local TTL of " + name, long: t.LocalTTL},
+			span{name: "the TTL of " + name, long: t.TTL})
 	}
 	for _, d := range p.Spans {
-		out = append(out, span{d.String() + ", of the policies", d})
+		out = append(out, span{d.String() + ", of the policies", d, true})
 	}
 	var once []span
 	for _, s := range out {
-		known := slices.ContainsFunc(once, func(o span) bool { return o.long == s.long })
-		if s.long > 0 && !known {
+		i := slices.IndexFunc(once, func(o span) bool { return o.long == s.long })
+		if s.long > 0 && i < 0 {
 			once = append(once, s)
+		} else if i >= 0 {
+			once[i].asked = once[i].asked || s.asked
 		}
 	}
 	return once

@@ -21,7 +21,7 @@ import (
 type exhaustCmd struct {
 	projectFlags
 	Segments     int           `default:"2" help:"Closed segments of the log in the beginning."`
-	Actions      int           `default:"3" help:"Actions in a history at most. Each one more takes ten times as long."`
+	Actions      int           `default:"3" help:"Actions in a history at most. Each one more takes eight times as long."`
 	Disturbances int           `default:"1" help:"Stops and faults of the store in a history."`
 	Budget       time.Duration `help:"Stop after so long, such as 60s; without it there is no limit." placeholder:"DURATION"`
 	Out          string        `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there. Without it they are written here." placeholder:"DIR"`
