@@ -199,14 +199,15 @@ func (l *Ledger) Attempt(id tier.LogID, pos tier.Position) (tier.Attempt, error)
 	return out, err
 }
 
-// Abandoned returns the abandoned attempt at the position; ErrVanished if there is none.
-func (l *Ledger) Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, error) {
+// Abandoned returns the abandoned attempt at the position, and when it was abandoned; ErrVanished
+// if there is none.
+func (l *Ledger) Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, tier.Time, error) {
 	var out Tombstone
 	err := l.read(id, kindTombstone, pos, func(body []byte) (err error) {
 		out, err = decodeTombstone(pos, body)
 		return err
 	})
-	return out.Attempt, err
+	return out.Attempt, out.At, err
 }
 
 // Named reports whether the attempt is under way, finished or a tombstone: what it has in the store

@@ -36,6 +36,20 @@ func TestTheOracleSeesRemoteCrimes(t *testing.T) {
 		"an object goes whose attempt is under way": {OrphanNeverLive, func(r *rig) {
 			r.deletes(r.uploading())
 		}},
+		"an orphan goes before it is old enough": {OrphanNeverLive, func(r *rig) {
+			key := r.key(tier.AttemptID{9})
+			r.w.Objects.Put(key, []byte("x"))
+			r.w.Advance(23 * time.Hour)
+			r.deletes(key)
+		}},
+		"what an abandoned attempt left goes before its time": {OrphanNeverLive, func(r *rig) {
+			key := r.uploading()
+			r.w.Advance(23 * time.Hour)
+			state, _ := r.w.Ledger().Log(orders)
+			r.appends(tier.CopyAbandoned{Log: orders, Position: state.Next - 1, At: r.w.Now})
+			r.w.Advance(23 * time.Hour)
+			r.deletes(key)
+		}},
 		"an object goes that is none of tierd's": {OrphanNeverLive, func(r *rig) {
 			r.w.Objects.Put("somebody/else.txt", []byte("x"))
 			r.deletes("somebody/else.txt")

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -142,6 +143,9 @@ func (o *Oracle) removes(key string) {
 			o.violate(OrphanNeverLive, "%s is removed, and its attempt is under way", key)
 		}
 	}
+	if !l.has(k.Attempt) {
+		o.agedOrphan(key, l, k.Attempt)
+	}
 	for _, f := range l.facts {
 		if f.Add == nil || f.Add.Attempt != k.Attempt {
 			continue
@@ -151,6 +155,25 @@ func (o *Oracle) removes(key string) {
 		}
 		o.afterGrace(key, l, f.Add, t, store)
 		o.removedCopy(l, &f, t)
+	}
+}
+
+// agedOrphan (S15): what no copy names waits for orphan_age, from when its attempt was abandoned,
+// or by the store's own clock, with what clocks may differ by.
+func (o *Oracle) agedOrphan(key string, l *ledgerLog, id tier.AttemptID) {
+	a, err := o.w.Objects.Attributes(context.Background(), key)
+	if err != nil {
+		return // nothing is there to be removed
+	}
+	since := tier.TimeOf(a.LastModified).Add(-o.w.Config.Tolerance)
+	for _, t := range l.tombstones {
+		if t.ID == id {
+			since = t.At
+		}
+	}
+	if age := o.w.Now.Sub(since); age < o.w.Config.OrphanAge {
+		o.violate(OrphanNeverLive, "%s is removed at an age of %s, and orphan_age is %s", key, age,
+			o.w.Config.OrphanAge)
 	}
 }
 

@@ -191,7 +191,7 @@ func (b *box) brokenWith(want error, pos tier.Position) {
 			return b.ledger.RestoreTables(func(tier.TableState) error { return nil })
 		},
 		"Tombstones": func() error { _, err := b.ledger.Tombstones(orders0); return err },
-		"Abandoned":  func() error { _, err := b.ledger.Abandoned(orders0, pos); return err },
+		"Abandoned":  func() error { _, _, err := b.ledger.Abandoned(orders0, pos); return err },
 		"Named":      func() error { _, err := b.ledger.Named(attemptID(1)); return err },
 		"Err":        b.ledger.Err,
 	}

@@ -91,7 +91,7 @@ func takeLog(l *offsets.Ledger, id tier.LogID, attempts []tier.Attempt) (LogSnap
 		}
 	}
 	for _, t := range s.Tombstones {
-		if a, err := l.Abandoned(id, t.Position); err != nil || a.ID != t.ID {
+		if a, at, err := l.Abandoned(id, t.Position); err != nil || a.ID != t.ID || at != t.At {
 			return s, fmt.Errorf("abandoned attempt %s: got %s, error %w", t.ID, a.ID, err)
 		}
 	}

@@ -104,7 +104,7 @@ func TestAStartThatMovedUnheardIsTold(t *testing.T) {
 func TestAnAttemptThatWasAbandonedUnheardIsCleared(t *testing.T) {
 	t.Parallel()
 	r, f := abandonedRig(t)
-	a, err := r.ledger.Abandoned(orders, f.Position)
+	a, _, err := r.ledger.Abandoned(orders, f.Position)
 	r.must(err)
 	done := want[engine.Abandoned](r, r.do(engine.Resolve{ID: 7, Log: orders, Source: "wal",
 		Attempt: a}))

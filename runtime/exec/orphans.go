@@ -14,13 +14,15 @@ import (
 // clear removes what an abandoned attempt may have left after all, and then forgets it. Durable
 // sub-steps: audit record, DELETE of each object, audit outcome, TombstoneCleared.
 func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, error) {
-	a, err := x.c.Ledger.Abandoned(f.Log, f.Position)
+	a, at, err := x.c.Ledger.Abandoned(f.Log, f.Position)
 	if errors.Is(err, ErrVanished) {
 		return engine.Done{}, nil
 	}
 	if err != nil {
 		return nil, fatal(err)
 	}
+	g := x.c.Generation()
+	old := tier.TruthOf(x.c.Now() >= at+g.OrphanAge)
 	var manifest knowledge
 	for _, name := range a.Names {
 		object, err := x.c.Store.FileKey(a.Object(f.Log, name))
@@ -33,8 +35,7 @@ func (x *Executor) clear(ctx context.Context, f engine.Clear) (engine.Result, er
 		if err != nil {
 			return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
 		}
-		kept, err := x.removeOrphan(ctx, x.c.Generation(), f.Log, object, manifest.of(ctx, x, f.Log),
-			tier.Yes, tier.Yes)
+		kept, err := x.removeOrphan(ctx, g, f.Log, object, manifest.of(ctx, x, f.Log), tier.Yes, old)
 		if err != nil {
 			return nil, err
 		}

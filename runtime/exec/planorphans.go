@@ -111,7 +111,7 @@ func (x *Executor) PlanClear(ctx context.Context, log tier.LogID,
 	open := x.inquire(g, log, questions)
 	var manifest knowledge
 	for _, t := range attempts {
-		a, err := x.c.Ledger.Abandoned(log, t.Position)
+		a, _, err := x.c.Ledger.Abandoned(log, t.Position)
 		if errors.Is(err, ErrVanished) {
 			continue
 		}

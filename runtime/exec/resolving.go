@@ -48,7 +48,7 @@ func (x *Executor) settled(f engine.Resolve) (engine.Result, error) {
 	}
 	state, _ := x.c.Ledger.Log(f.Log)
 	done := engine.Abandoned{Next: state.Next}
-	a, err := x.c.Ledger.Abandoned(f.Log, f.Attempt.Position)
+	a, _, err := x.c.Ledger.Abandoned(f.Log, f.Attempt.Position)
 	if err != nil && !errors.Is(err, ErrVanished) {
 		return nil, fatal(err)
 	}

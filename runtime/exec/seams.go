@@ -42,8 +42,9 @@ type Recorded interface {
 	Copy(id tier.LogID, pos tier.Position) (tier.Copy, error)
 	// Attempt returns the attempt under way at the position; ErrVanished if there is none.
 	Attempt(id tier.LogID, pos tier.Position) (tier.Attempt, error)
-	// Abandoned returns the tombstone at the position; ErrVanished if there is none.
-	Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, error)
+	// Abandoned returns the tombstone at the position, and when the attempt was abandoned;
+	// ErrVanished if there is none.
+	Abandoned(id tier.LogID, pos tier.Position) (tier.Attempt, tier.Time, error)
 	// Facts returns the log's facts at the positions [from, to), ascending.
 	Facts(id tier.LogID, from, to tier.Position) ([]tier.Fact, error)
 	// Named reports whether the attempt is under way, finished or a tombstone.
