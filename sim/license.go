@@ -71,7 +71,13 @@ func (o *Oracle) inherited(ledger *ledgerTruth) {
 // operator dropped it.
 func (o *Oracle) allowed(ledger *ledgerTruth) {
 	for _, t := range ledger.tables {
-		if (leaves(t) || t.Dropped != 0) && !o.leave[t.Table] {
+		switch {
+		case !leaves(t) && t.Dropped == 0:
+		case o.leave[t.Table]:
+			for _, was := range o.buried {
+				was.left[t.Table] = true
+			}
+		default:
 			o.violate(Gated, "all remote data of %s leave, and neither a configuration with "+
 				"remote.log.disable.policy delete nor an operator wanted that", t.Table)
 		}

@@ -95,9 +95,9 @@ type Oracle struct {
 	blind      bool      // it only takes notes
 	departures []departed
 	fence      fence
-	judged     int            // deletions that the user's properties were asked about
-	old        bool           // the ledger is one that was put back
-	buried     []*ledgerTruth // those that it replaced
+	judged     int      // deletions that the user's properties were asked about
+	old        bool     // the ledger is one that was put back
+	buried     []buried // those that it replaced
 	violations []Violation
 }
 

@@ -267,6 +267,25 @@ func TestTheOracleMisses(t *testing.T) {
 			r.forgets()
 			r.oracle.resurrected()
 		}},
+		"a rebuilt ledger counts no older epoch, and nobody let that go": {Rebuilt, func(r *rig) {
+			r.oracle.bury()
+			r.opens(tier.PolicyDelete)
+			r.oracle.resurrected()
+		}},
+		"a rebuilt ledger lacks a copy of the epoch that it counts": {Rebuilt, func(r *rig) {
+			r.oracle.leave[orders.Table] = true
+			r.opens(tier.PolicyDelete)
+			older := r.w.Medium.Clone()
+			r.w.Kill()
+			r.start()
+			r.run()
+			r.oracle.bury()
+			r.oracle.buried[0].left[orders.Table] = true // of what the epochs before had
+			r.w.Kill()
+			r.w.Medium = older
+			r.w.wire()
+			r.oracle.resurrected()
+		}},
 		"the process does not run": {Recovered, func(r *rig) { r.w.Kill(); r.oracle.Quiet() }},
 	})
 }

@@ -160,6 +160,12 @@ func (o *Oracle) rebuilt(old *ledgerTruth) {
 	}
 }
 
+// buried is a ledger that an older one replaced.
+type buried struct {
+	*ledgerTruth
+	left map[string]bool // tables all of whose remote data were let go since, as was allowed
+}
+
 // bury keeps what a ledger says that is about to be replaced by an older one.
 func (o *Oracle) bury() {
 	truth, err := o.w.ledgerNow()
@@ -176,11 +182,12 @@ func (o *Oracle) bury() {
 			o.onRecord[a.ID] = true
 		}
 	}
-	o.buried = append(o.buried, truth)
+	o.buried = append(o.buried, buried{truth, map[string]bool{}})
 }
 
 // resurrected judges a rebuilt ledger by those that were replaced by older ones: of what they had
-// copied, and what is whole in the store, every offset is covered again.
+// copied, and what is whole in the store, every offset is covered again, but for that of a tier
+// epoch that was let go meanwhile.
 func (o *Oracle) resurrected() {
 	now, err := o.w.ledgerNow()
 	if err != nil {
@@ -197,7 +204,8 @@ func (o *Oracle) resurrected() {
 					o.unsound(id, f.Add, f.Add.Content.Files[0].FileDigest, store) != "" {
 					continue
 				}
-				if is == nil || !is.copied().Covers(f.Add.Content.Range) {
+				over := is != nil && was.left[id.Table] && f.Add.Epoch < is.state.Fresh
+				if is == nil || !over && !is.copied().Covers(f.Add.Content.Range) {
 					o.violate(Rebuilt, "%s: %s was copied before the ledger went back, and the rebuilt one "+
 						"does not have it", id, f.Add.Content.Range)
 				}
