@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -28,15 +29,13 @@ func (w *World) AcceptLoss(id tier.LogID, base tier.Offset) (refused, err error)
 			return nil
 		}
 		v := list[i]
-		keeps := func() {}
+		judge := func() {}
 		if w.oracle != nil {
-			keeps = w.oracle.gaveUp(id, v.Range)
+			judge = w.oracle.gaveUp(id, v.Range)
 		}
 		ev, why, err := p.exec.AcceptLoss(context.Background(), SourceName, id, v.Segment)
-		if refused = why; why != nil {
-			keeps()
-		}
-		if ev != nil {
+		judge()
+		if refused = why; ev != nil {
 			w.step(*ev)
 		}
 		return err
@@ -52,15 +51,37 @@ type loss struct {
 }
 
 // gaveUp notes that an operator is about to accept the loss of a segment, and returns what takes
-// that back. Only what is damaged can be lost.
-func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (keeps func()) {
+// that back where nothing of it became durable, whatever the process was told. Only what is damaged
+// can be lost.
+func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (judge func()) {
 	before := len(o.losses)
 	for _, x := range liveRecords(o.w.files(id)) {
 		if v := o.knows(x.fileName, x.data); x.base == r.Base && v != nil && v.rotten {
 			o.losses = append(o.losses, loss{id, r, bytes.Clone(x.data)})
 		}
 	}
-	return func() { o.losses = o.losses[:before] }
+	return func() {
+		var l *ledgerLog
+		if ledger, err := o.w.ledgerNow(); err == nil {
+			l = ledger.log(id)
+		}
+		kept := o.losses[:before]
+		for _, x := range o.losses[before:] {
+			if l != nil && l.hasLoss(x) {
+				kept = append(kept, x)
+			}
+		}
+		o.losses = kept
+	}
+}
+
+// hasLoss reports whether the loss is on record, or as yet its hole alone.
+func (l *ledgerLog) hasLoss(x loss) bool {
+	return slices.ContainsFunc(l.state.Accepted, func(a tier.LossAccepted) bool {
+		return a.Range == x.Range && a.SHA256 == sha256.Sum256(x.data)
+	}) || slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
+		return f.Hole != nil && f.Hole.Cause == tier.HoleLossAccepted && f.Hole.Range == x.Range
+	})
 }
 
 // givenUp reports whether the file with records is one that an operator gave up, and the same

@@ -68,6 +68,50 @@ func TestALossIsRefused(t *testing.T) {
 	}
 }
 
+// TestALossCountsIfItIsDurable: a record of it fails, and the process ends. Whether a hole is
+// excused later shows in the ledger alone; of the two records the hole is the first.
+func TestALossCountsIfItIsDurable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		commit int
+		fate   Fate
+		counts bool
+	}{
+		"neither is":                         {0, Fail, false},
+		"the hole is, and a failure is told": {0, FailAfter, true},
+		"the hole is, and the loss is not":   {1, Fail, true},
+		"both are, and a failure is told":    {1, FailAfter, true},
+		"both are":                           {-1, Fail, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, o, b := newBrokers(t, false)
+			b.append(b.logs[0], 1)
+			b.roll(b.logs[0])
+			must(w.Rots(orders, segmentName(0), rotTail, 0))
+			must(w.Run())
+			commits := 0
+			w.Watch = func(p Point) Fate {
+				if p.Place != InLedger {
+					return Proceed
+				}
+				if commits++; commits-1 == c.commit {
+					return c.fate
+				}
+				return Proceed
+			}
+			refused, err := w.AcceptLoss(orders, 0)
+			if refused != nil || (err != nil) != (c.commit >= 0) || commits == 0 {
+				t.Fatalf("after %d commits: %v, %v", commits, refused, err)
+			}
+			if got := len(o.losses) == 1; got != c.counts {
+				t.Errorf("it counts: %t, want %t", got, c.counts)
+			}
+			sound(t, o)
+		})
+	}
+}
+
 // TestTheOracleSeesALossThatNobodyAccepted in the records, and what stays undone behind one that is
 // on record for another file.
 func TestTheOracleSeesALossThatNobodyAccepted(t *testing.T) {
