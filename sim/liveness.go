@@ -38,6 +38,8 @@ func (o *Oracle) Quiet() {
 			o.eligible(l, files, known, store)
 		}
 		o.expired(l, files, ledger)
+		o.outlived(l, files, known, t)
+		o.outstays(l, files, known, t, store)
 		o.settled(l, files, known, t, store)
 		o.current(l, known, t)
 	}

@@ -213,6 +213,19 @@ func TestTheOracleMisses(t *testing.T) {
 			r.w.Advance(2 * time.Hour)
 			r.oracle.Quiet()
 		}},
+		"an expired remote segment stays": {ExpiredDeleted, func(r *rig) {
+			r.onlyRemote()
+			r.oracle.Quiet() // the process never looks
+		}},
+		"the objects of a copy that left its log stay": {ExpiredDeleted, func(r *rig) {
+			r.onlyRemote()
+			for base := tier.Offset(0); base < 30; base += 10 {
+				r.allows(tier.DeleteRemote, base)
+			}
+			r.movesStart(30)
+			r.w.Advance(doubt + time.Hour)
+			r.oracle.Quiet()
+		}},
 		"something is left in the trash": {Settled, func(r *rig) { r.trash(0); r.oracle.Quiet() }},
 		"an attempt is left under way":   {Settled, func(r *rig) { r.uploading(); r.oracle.Quiet() }},
 		"a probe left its object": {Settled, func(r *rig) {
@@ -317,6 +330,17 @@ func judged(t *testing.T, commit func(*rig)) []Violation {
 	r.oracle.changed = true
 	r.oracle.rest()
 	return r.oracle.Violations()
+}
+
+// onlyRemote lets the process copy and delete what is closed, and the copies' time be over.
+func (r *rig) onlyRemote() {
+	r.t.Helper()
+	r.w.Advance(2 * time.Hour)
+	r.run()
+	if n := len(r.oracle.gone()); n != 3 {
+		r.t.Fatalf("%d segments went, want 3", n)
+	}
+	r.w.Advance(7*24*time.Hour + doubt)
 }
 
 // does lets the process do what it never would.
