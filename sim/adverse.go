@@ -107,9 +107,10 @@ func (h *play) losesLedger() {
 	h.makesLedger()
 }
 
-// landsUnseen lets entries of manifests that are late come to the store where a rebuild would give
-// their positions away once more: of a log of which the store has nothing, and of a ledger that was
-// rebuilt and had nothing of its own there yet. RATIONALE has the limit.
+// landsUnseen lets uploads that are late come to the store where a rebuild could not know of them:
+// all of a log of which the store has nothing, and entries of manifests, whose positions would be
+// given away once more, of a ledger that was rebuilt and had nothing of its own there yet.
+// RATIONALE has the limit.
 func (h *play) landsUnseen() {
 	ledger, err := h.w.ledgerNow()
 	if err != nil {
@@ -122,8 +123,8 @@ func (h *play) landsUnseen() {
 	}
 	for i, late := range slices.Backward(h.w.Bucket.Late()) {
 		k, err := store.keys.Parse(late.Key)
-		unseen := k.Position >= rebuild.LateMax || !seen[k.Log]
-		if err == nil && k.Kind == objstore.KeyEntry && unseen {
+		again := k.Kind == objstore.KeyEntry && k.Position >= rebuild.LateMax
+		if err == nil && k.Log != (tier.LogID{}) && (again || !seen[k.Log]) {
 			must(h.w.Bucket.Land(context.Background(), i))
 		}
 	}

@@ -5,6 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	thanos "github.com/thanos-io/objstore"
+
+	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // TestLostCommits: a medium says too early that commits are durable, and the machine stops. What is
@@ -57,5 +63,30 @@ func TestLateOfALostLedger(t *testing.T) {
 	})
 	if out.Violation != nil || !came || out.Met[LostLedger] == 0 {
 		t.Errorf("late: %t; lost: %d; %v", came, out.Met[LostLedger], out.Violation)
+	}
+}
+
+// TestLateFileOfALostLedger is the same of a file. Where nothing governs its table the next ledger
+// never opens the log, and would take itself for an old one.
+func TestLateFileOfALostLedger(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.copied(1)
+	keys, err := objstore.NewKeys(r.w.process.ledger.ID())
+	r.do(err)
+	r.w.Bucket.SetHook(func(fault.Op) fault.Effect { return fault.Effect{Late: true} })
+	var late [2]string
+	for i, log := range []tier.LogID{orders, {Table: "unseen", Name: "0"}} {
+		late[i], err = keys.File(tier.ObjectKey{Log: log, Base: 90, Epoch: 1,
+			Attempt: tier.AttemptID{9}, Name: "90.log"})
+		r.do(err)
+		body := thanos.NopCloserWithSize(strings.NewReader("x"))
+		r.do(r.w.Bucket.Upload(t.Context(), late[i], body))
+	}
+	(&play{w: r.w, o: r.oracle}).landsUnseen()
+	for i, want := range []bool{false, true} {
+		if _, came := r.w.Objects.Object(late[i]); came != want {
+			t.Errorf("%s came: %t", late[i], came)
+		}
 	}
 }
