@@ -251,6 +251,7 @@ func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Re
 	case Copied:
 		l.succeeded(what)
 		l.addRemote(res.Remote)
+		l.unquarantine(base) // it was read, and is sound
 		l.state.Copied = max(l.state.Copied, res.Offset)
 		l.state.Next = max(l.state.Next, res.Next)
 		l.kept, l.reopened = nil, false
@@ -292,10 +293,9 @@ func (l *logIndex) settle(base tier.Offset) {
 		if l.bad(r.Position) {
 			l.states[i] = lost
 		}
-		// It is copied anew where its copy is lost, and may be damaged itself by then.
-		if l.damageOf(s, copied) == quarantined {
-			l.states[i] = quarantined
-		}
+		// It is copied anew where its copy is lost, and may be damaged itself by then, or have the
+		// bytes that were given up.
+		l.states[i] = l.damageOf(s, l.states[i])
 	case found:
 		l.states[i] = l.damageOf(s, changed)
 	default:

@@ -191,7 +191,7 @@ func (l *logIndex) reindex(local []tier.LocalSegment) {
 			l.states[i] = copying
 		}
 		if st, ok := lostBases[l.local[i].Base]; ok && st == l.local[i].Log && l.states[i] == copied {
-			l.states[i] = lost
+			l.states[i] = l.damageOf(&l.local[i], lost)
 		}
 	}
 }

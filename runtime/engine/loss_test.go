@@ -126,3 +126,24 @@ func TestAHoleThatIsFilledIsNoAlarm(t *testing.T) {
 	r.copied(2, 20)
 	holes(0)
 }
+
+// TestALostCopyOfWhatIsGivenUpIsNotMadeAgain: a file rots back to the bytes whose loss was accepted,
+// with the time that it had when it was copied, and the store loses the copy.
+func TestALostCopyOfWhatIsGivenUpIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	r.step(Scrubbed{Log: orders, Position: 0, Reason: &tier.Reason{Code: tier.CodeStoreLost}})
+	c := take[Copy](r)
+	r.step(Finished{ID: c.ID, Result: LossKnown{Segment: c.Segment}})
+	r.none()
+	r.seen(seg(0), tail(10))
+	r.none()
+	// A process that finds the file sound again, with another time, copies it.
+	mended := seg(0)
+	mended.Log.ModTime++
+	r.seen(mended, tail(10))
+	take[Copy](r)
+}
