@@ -99,9 +99,17 @@ func (o *Oracle) rotted(id tier.LogID, name string, was, is []byte, how rot) {
 	after := version{data: is, at: o.w.Now, rotten: true}
 	known := s.knows(fileName{log: id, base: base, name: name}, is)
 	if known != nil {
-		after = *known // the same bit, again: it is what it was before, and as old
+		// The same bit, again: it is what it was before, and as old, or as old as the file says, where
+		// the clock went back in between.
+		says := o.w.Now
+		if how == rotBit {
+			says = before.at
+		}
+		after = *known
+		after.at = min(known.at, says)
 	}
-	if how == rotBit || o.w.Config.Layout == tier.LayoutKafka {
+	// That a file beside the records has another time only a deletion looks at.
+	if how == rotBit || o.w.Config.Layout == tier.LayoutKafka || name != segmentName(base) {
 		after.was = before
 		if known == nil {
 			after.at = before.at

@@ -127,8 +127,8 @@ func TestAHoleThatIsFilledIsNoAlarm(t *testing.T) {
 	holes(0)
 }
 
-// TestALostCopyOfWhatIsGivenUpIsNotMadeAgain: a file rots back to the bytes whose loss was accepted,
-// with the time that it had when it was copied, and the store loses the copy.
+// TestALostCopyOfWhatIsGivenUpIsNotMadeAgain: a file rots back to the bytes whose loss was
+// accepted, with the time that it had when it was copied, and the store loses the copy.
 func TestALostCopyOfWhatIsGivenUpIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
