@@ -132,9 +132,7 @@ func (l *Ledger) commitBatch(b *batch) {
 	}()
 	g, err := l.commit(b.records)
 	if err == nil {
-		l.mu.Lock()
-		l.index.take(g)
-		l.mu.Unlock()
+		l.take(g)
 	} else {
 		err = l.fail(err)
 	}
@@ -148,6 +146,13 @@ func (l *Ledger) commitBatch(b *batch) {
 		}
 	}
 	close(b.done)
+}
+
+// take makes what a group came to visible.
+func (l *Ledger) take(g *group) {
+	l.mu.Lock()
+	defer l.mu.Unlock() // also where it panics: whoever hears of that looks at the ledger
+	l.index.take(g)
 }
 
 // commit writes what the records change. An error that concerns one record is put down there.

@@ -30,9 +30,13 @@ var boundedFaults = []storeFault{uploadFaults[0], uploadFaults[1], uploadFaults[
 
 // String is what the search is exhaustive within.
 func (b *Bounds) String() string {
-	return fmt.Sprintf("1 log of %s, up to %s of %d kinds, and before every change a stop, or a "+
-		"fault of the store: up to %d of them in a history", tier.Count(b.Segments, "closed segment"),
-		tier.Count(b.Actions, "action"), len(boundedActs), b.Disturbances)
+	disturbances := ", without stops and faults"
+	if b.Disturbances > 0 {
+		disturbances = fmt.Sprintf(", and before every change a stop, or a fault of the store: up to %d "+
+			"of them in a history", b.Disturbances)
+	}
+	return fmt.Sprintf("1 log of %s, up to %s of %d kinds%s", tier.Count(b.Segments, "closed segment"),
+		tier.Count(b.Actions, "action"), len(boundedActs), disturbances)
 }
 
 func (b *Bounds) among(acts []act) []act {
