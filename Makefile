@@ -35,6 +35,8 @@ race: ## run the tests with the race detector (needs a C compiler)
 	@set -e; all=$$($(GO) list ./...); sdk=$$($(GO) list $(SDK)); \
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m $$(echo "$$all" | grep -vxF "$$sdk")
 
+# Go 1.26 fails a target now and then, and names no input, at the end of a FUZZTIME that is a time: its issue 75804.
+# A number of runs, such as 2000x, has no such end.
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@set -e; \
 	for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
@@ -141,7 +143,7 @@ check-rest: ## all that CI runs, but the tests
 	$(MAKE) lint
 	$(MAKE) opa
 	$(MAKE) race
-	$(MAKE) fuzz FUZZTIME=3s
+	$(MAKE) fuzz FUZZTIME=2000x
 	$(MAKE) crash
 	$(MAKE) planted
 	$(MAKE) sim
