@@ -2,10 +2,10 @@ package objstore
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verbatim/verbatimtest"
 )
 
 // TestReadCheckpointVerbatim: a checkpoint likewise.
@@ -34,16 +34,8 @@ func TestReadCheckpointVerbatim(t *testing.T) {
 		if !check(sound) {
 			t.Errorf("was not read: %s", sound)
 		}
-		for i := range sound {
-			for _, b := range []byte(`"\{}[]:,-+01aA. ` + "\x00\x80") {
-				other := slices.Clone(sound)
-				other[i] = b
-				check(other)
-				check(slices.Insert(slices.Clone(sound), i, b))
-			}
-			check(sound[:i])
-			check(slices.Delete(slices.Clone(sound), i, i+1))
-			check(slices.Insert(slices.Clone(sound), i, sound[i]))
+		for other := range verbatimtest.Near(sound) {
+			check(other)
 		}
 	}
 }
@@ -94,16 +86,8 @@ func TestReadVerbatim(t *testing.T) {
 		if got := check(text); got != c.want {
 			t.Errorf("%s: read is %t, want %t: %s", name, got, c.want, text)
 		}
-		for i := range text {
-			for _, b := range []byte(`"\{}[]:,-+01aA. ` + "\x00\x80") {
-				other := slices.Clone(text)
-				other[i] = b
-				check(other)
-				check(slices.Insert(slices.Clone(text), i, b))
-			}
-			check(text[:i])
-			check(slices.Delete(slices.Clone(text), i, i+1))
-			check(slices.Insert(slices.Clone(text), i, text[i]))
+		for other := range verbatimtest.Near(text) {
+			check(other)
 		}
 	}
 }
