@@ -139,7 +139,8 @@ func (o *Oracle) expired(l *logRecord, files []file, ledger *ledgerTruth) {
 func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.TableState,
 	store *storeTruth) {
 	why := ""
-	says, read := summary(store.manifest(l.id).facts), summary(store.listed(l.id))
+	listed := store.listed(l.id)
+	says, read := summary(store.manifest(l.id).facts), summary(listed)
 	switch {
 	case says != read:
 		why = fmt.Sprintf("its manifest says %sand is read as %s", says, read)
@@ -157,7 +158,7 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 		denied := o.Policies || o.denies(l.id)
 		// An orphan that is denied stands, too: one of an attempt whose objects the store did not
 		// show when they were looked for.
-		listed := slices.DeleteFunc(store.listed(l.id), func(f tier.Fact) bool {
+		listed = slices.DeleteFunc(listed, func(f tier.Fact) bool {
 			return f.Add != nil && (known.past(f.Add, store) || denied && !known.has(f.Add.Attempt))
 		})
 		// Of a removal that had its effect, and was denied when it was tried again, or waits for the
