@@ -24,9 +24,26 @@ var boundedActs = []string{"owner: rolls", "owner: rewrites a segment", "owner: 
 	"process: runs", "time: passes, and the process runs"}
 
 // boundedFaults are the faults of the store that it tries.
-var boundedFaults = []storeFault{uploadFaults[0], uploadFaults[1], uploadFaults[2], uploadFaults[4],
-	readFaults[0], readFaults[2], readFaults[3], deleteFaults[0], deleteFaults[1],
-	{kind: fault.OpIter, name: "gives no answer", effect: fault.Effect{Err: errInjected}}}
+var boundedFaults = slices.Concat(
+	faultsOf(fault.OpUpload, "has no effect", "times out, and took effect",
+		"times out, and comes late", "is cut, and says it is whole"),
+	faultsOf(fault.OpGet, "gives no answer", "gives other bytes", "finds nothing"),
+	faultsOf(fault.OpDelete, "has no effect", "times out, and took effect"),
+	faultsOf(fault.OpIter, "gives no answer"),
+)
+
+// faultsOf are the faults of a kind of call by their names; it panics where there is none.
+func faultsOf(kind fault.OpKind, names ...string) (out []storeFault) {
+	all := slices.Concat(uploadFaults, readFaults, deleteFaults, listFaults)
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(f storeFault) bool { return f.kind == kind && f.name == name })
+		if i < 0 {
+			panic(fmt.Sprintf("sim: no fault of %s %s", kind, name))
+		}
+		out = append(out, all[i])
+	}
+	return out
+}
 
 // String is what the search is exhaustive within.
 func (b *Bounds) String() string {
