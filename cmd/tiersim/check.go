@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -30,7 +31,7 @@ type runFlags struct {
 // outputFlags say where reports go.
 type outputFlags struct {
 	Out    string `default:"." help:"Directory for the scenario and the HTML page of a failure; it is made if it is not there. Without it they are written here." placeholder:"DIR"`
-	JUnit  string `name:"junit" help:"Write JUnit XML to the file." placeholder:"FILE"`
+	JUnit  string `name:"junit" help:"Write JUnit XML to the file; - is stdout, with nothing else." placeholder:"FILE"`
 	JSON   string `name:"json" help:"Write JSON to the file; - is stdout, with nothing else." placeholder:"FILE"`
 	GitHub bool   `name:"github" env:"GITHUB_ACTIONS" help:"Print annotations for GitHub."`
 }
@@ -117,6 +118,9 @@ func (c *checkCmd) Run(a *app) error {
 	if c.Failures < 1 || c.Shrinks < 0 {
 		return fmt.Errorf("--failures %d --shrinks %d: want at least 1 and 0", c.Failures, c.Shrinks)
 	}
+	if c.JUnit == stdout && c.JSON == stdout {
+		return errors.New("--junit - --json -: want one of them in a file")
+	}
 	if err := room(c.Out, c.JUnit, c.JSON); err != nil {
 		return err
 	}
@@ -155,8 +159,10 @@ func (a *app) warn(p *sim.Project) {
 	}
 }
 
-// quiet reports whether nothing but JSON goes to stdout.
-func (o *outputFlags) quiet() bool { return o.JSON == "-" }
+// stdout is the name of a report that goes there, and nothing else does.
+const stdout = "-"
+
+func (o *outputFlags) quiet() bool { return o.JSON == stdout || o.JUnit == stdout }
 
 // within is true for so long, and until the command is interrupted.
 func (a *app) within(d time.Duration) func() bool {
@@ -181,8 +187,8 @@ func (c *checkCmd) failures(a *app, r *runner, out *report.Run) {
 		kept := c.tell(a, &row, small.Scenario.Encode(), out)
 		if !c.quiet() {
 			if dir, _ := c.regressions(); dir != "" && kept {
-				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(shell(dir)),
-					screen.Line(shell(name)))
+				a.printf("  keep it  mkdir -p %s && cp %s %[1]s/\n", screen.Line(shell(asFile(dir))),
+					screen.Line(shell(asFile(name))))
 			}
 			a.print("\n")
 		}
@@ -233,7 +239,7 @@ func (f *projectFlags) row(failure *sim.Failure, before int, file string,
 
 // replayLine is the command that runs a scenario of the same project again.
 func (f *projectFlags) replayLine(s *choose.Scenario, file string, layout tier.Layout) string {
-	line := "tiersim replay " + shell(file)
+	line := "tiersim replay " + shell(asFile(file))
 	if layout != layoutOf(s.Layout) {
 		line += " --layout " + string(layout)
 	}
@@ -247,7 +253,7 @@ func (f *projectFlags) flagsAgain() string {
 	case f.Builtin:
 		return " --builtin"
 	case f.Config != "./tierd.yaml" && f.Config != "tierd.yaml":
-		out += " --config " + shell(f.Config)
+		out += " --config " + shell(asFile(f.Config))
 	}
 	for _, t := range f.Table {
 		out += " --table " + shell(t)
@@ -277,12 +283,14 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 	if err != nil {
 		return err
 	}
-	if c.quiet() {
+	switch c.JSON {
+	case "":
+	case stdout:
 		a.print(string(text))
-	} else {
-		if c.JSON != "" {
-			a.lose(write(c.JSON, text))
-		}
+	default:
+		a.lose(write(c.JSON, text))
+	}
+	if !c.quiet() {
 		a.summary(out)
 	}
 	if c.JUnit != "" {
@@ -290,7 +298,12 @@ func (c *checkCmd) finish(a *app, out *report.Run) error {
 		if err != nil {
 			return err
 		}
-		a.lose(write(c.JUnit, []byte(screen.Visible(string(text)))))
+		shown := screen.Visible(string(text))
+		if c.JUnit == stdout {
+			a.print(shown)
+		} else {
+			a.lose(write(c.JUnit, []byte(shown)))
+		}
 	}
 	if c.GitHub && !c.quiet() {
 		a.print(screen.Visible(out.Annotations(a.fromWorkspace())))
@@ -375,7 +388,7 @@ func (r *runner) report(subject string) *report.Run {
 		}
 	}
 	if r.p.Config.Plugins != nil && out.Plugins == 0 {
-		out.Vacuous = append(out.Vacuous, "no plugin was asked")
+		out.Unasked = append(out.Unasked, "no plugin was asked")
 	}
 	for _, seen := range r.heeded {
 		x := report.Plugin{Name: seen.Name, Obeyed: seen.Obeyed, Overruled: seen.Overruled}
@@ -384,10 +397,11 @@ func (r *runner) report(subject string) *report.Run {
 		out.Vacuous = append(out.Vacuous, x.Vacuous()...)
 	}
 	if r.p.Promises != nil && out.Judged == 0 {
-		out.Vacuous = append(out.Vacuous, "no deletion was put to the rules of package tierd.sim")
+		out.Unasked = append(out.Unasked, "no deletion was put to the rules of package tierd.sim")
 	}
-	if len(r.failed) > 0 || out.Interrupted {
-		out.Vacuous = nil // the run ended there: what it did not meet says nothing
+	out.Vacuous = append(out.Vacuous, out.Unasked...)
+	if len(r.failed) > 0 || out.Interrupted || out.Hung > 0 {
+		out.Vacuous = nil // what a run that ended, or whose plugin did, does not meet says nothing
 	}
 	slices.Sort(out.Unequal)
 	return &out

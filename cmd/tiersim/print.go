@@ -71,3 +71,11 @@ func shell(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// asFile is the path of a file as a word of a command, which takes what begins with - for a flag.
+func asFile(file string) string {
+	if strings.HasPrefix(file, "-") {
+		return "./" + file
+	}
+	return file
+}

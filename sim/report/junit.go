@@ -96,8 +96,8 @@ func (r *Run) junitOfMet(suite *junit) {
 		switch {
 		case is:
 			suite.passed(class, name)
-		case len(r.Failures) > 0, r.PolicyHang != "":
-			suite.skipped(class, name, "a failure ended the run before")
+		case len(r.Failures) > 0, r.Hung > 0, r.PolicyHang != "":
+			suite.skipped(class, name, "the run failed: what it did not meet says nothing")
 		case r.VacuousAllowed:
 			suite.skipped(class, name, "VACUOUS: "+why)
 		default:
@@ -119,9 +119,7 @@ func (r *Run) junitOfMet(suite *junit) {
 		missing := p.Vacuous()
 		tried("plugin", p.Name, len(missing) == 0, strings.Join(missing, "; "))
 	}
-	for _, v := range r.Vacuous {
-		if !strings.HasPrefix(v, "never ") { // those have cases of their own
-			tried("run", "it shows something", false, v)
-		}
+	for _, why := range r.Unasked {
+		tried("run", "it shows something", false, why)
 	}
 }

@@ -51,6 +51,7 @@ type Run struct {
 	// Regressions were replayed first, and no seed was tried where one of them failed.
 	Regressions []Regression `json:"regressions"`
 	Vacuous     []string     `json:"vacuous"`       // what was not met or tried
+	Unasked     []string     `json:"-"`             // of these, plugins and properties as a whole
 	Unequal     []uint64     `json:"indeterminate"` // seeds of which two runs differed
 	// Untried is how many seeds of those that were asked for the run did not come to: its budget was
 	// over, or it was interrupted.

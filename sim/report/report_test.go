@@ -70,14 +70,14 @@ func TestJUnitFails(t *testing.T) {
 	t.Parallel()
 	nothing := []string{"no plugin was asked"}
 	for want, run := range map[string]report.Run{
-		`failures="0"`:                        {Vacuous: nothing, VacuousAllowed: true},
-		`VACUOUS: no plugin was asked`:        {Vacuous: nothing},
+		`failures="0"`:                        {Unasked: nothing, VacuousAllowed: true},
+		`VACUOUS: no plugin was asked`:        {Unasked: nothing},
 		`interrupted: 7 seeds were not tried`: {Untried: 7, Interrupted: true},
 		`two runs differ`:                     {Unequal: []uint64{3}},
 	} {
 		text, err := run.JUnit()
 		if failed := strings.Contains(string(text), "<failure"); err != nil ||
-			failed != (run.Vacuous == nil || !run.VacuousAllowed) || !strings.Contains(string(text), want) {
+			failed != (run.Unasked == nil || !run.VacuousAllowed) || !strings.Contains(string(text), want) {
 			t.Errorf("want %s: %v\n%s", want, err, text)
 		}
 	}
