@@ -106,6 +106,8 @@ func TestGuardObjectsToRemoteFacts(t *testing.T) {
 			f.Safety.Remote.LedgerKnows = tier.No
 		}},
 		{"remote", "object", tier.CodeNotProved, func(f *gate.Facts) { f.Seg.Object = "" }},
+		{"remote", "range", tier.CodeNotProved, func(f *gate.Facts) { f.Seg.Range.Next = 0 }},
+		{"orphan", "object", tier.CodeNotProved, func(f *gate.Facts) { f.Seg.Object = "" }},
 		{"disable", "state", tier.CodeTierState, func(f *gate.Facts) { f.Log.State = tier.Enabled }},
 		{"disable", "policy", tier.CodeTierState, func(f *gate.Facts) {
 			f.Table.DisablePolicy = tier.PolicyRetain
@@ -194,6 +196,7 @@ func TestGuardObjectsToFacts(t *testing.T) {
 		}},
 		{"brake, segments", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Window.Segments++ }},
 		{"brake, bytes", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Window.Bytes++ }},
+		{"below the start", tier.CodeBelowStart, func(f *gate.Facts) { f.Log.EpochStart = 1 }},
 		{"changelog", tier.CodeLocalDelete, func(f *gate.Facts) { f.Safety.Changelog = true }},
 		{"no brake", tier.CodeBrake, func(f *gate.Facts) { f.Safety.Brake = tier.Brake{} }},
 		{"no action", tier.CodeTierState, func(f *gate.Facts) { f.Action = "" }},
@@ -237,7 +240,8 @@ func TestGuardObjectsToTheOwner(t *testing.T) {
 }
 
 // TestGuardLooksAtEveryTruth finds the truths by reflection, so that none that is added later goes
-// unasked. Those of the table are what its owner declares, not what was found out.
+// unasked: whatever is yes in the good facts of a kind of deletion is something that this kind
+// needs. Those of the table are what its owner declares, not what was found out.
 func TestGuardLooksAtEveryTruth(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -250,12 +254,19 @@ func TestGuardLooksAtEveryTruth(t *testing.T) {
 				found++
 				for _, truth := range []tier.Truth{tier.Unknown, tier.No} {
 					asked := false
-					for _, f := range goods() {
-						reflect.ValueOf(f).Elem().FieldByIndex(at).Set(reflect.ValueOf(truth))
-						asked = asked || len(gate.Guard(f)) > 0
+					for kind, f := range goods() {
+						is := reflect.ValueOf(f).Elem().FieldByIndex(at)
+						if is.Interface() != tier.Yes {
+							continue
+						}
+						asked = true
+						is.Set(reflect.ValueOf(truth))
+						if len(gate.Guard(f)) == 0 {
+							t.Errorf("%s, %s %s: nothing against it", kind, typ.Field(i).Name, truth)
+						}
 					}
 					if !asked {
-						t.Errorf("%s %s: nothing against it", typ.Field(i).Name, truth)
+						t.Errorf("%s: no deletion needs it", typ.Field(i).Name)
 					}
 				}
 			case ft.Kind() == reflect.Struct && ft != reflect.TypeFor[tier.Table]():
@@ -282,6 +293,54 @@ func TestNothingKnown(t *testing.T) {
 		tier.CodeSourceInUse, tier.CodePaused} {
 		if !codes[c] {
 			t.Errorf("no objection %s in %v", c, got)
+		}
+	}
+}
+
+// TestGuardLetsGo: what the guard has nothing against, beside the good facts.
+func TestGuardLetsGo(t *testing.T) {
+	t.Parallel()
+	plain := good()
+	plain.Log.HasHighWatermark, plain.Log.HighWatermark = false, 0
+	outstanding := goods()["disable"]
+	outstanding.Log.State = tier.Disabled
+	for name, f := range map[string]*gate.Facts{"a log without a high watermark": plain,
+		"what was denied when the table was disabled": outstanding} {
+		if got := gate.Guard(f); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestPauseIsToldInItsOwnWords: whoever paused said why, and until when.
+func TestPauseIsToldInItsOwnWords(t *testing.T) {
+	t.Parallel()
+	f := good()
+	f.Safety.NotPaused = tier.No
+	f.Safety.Pause = &tier.Reason{Code: tier.CodeClock, Text: "paused by hand", Until: 9}
+	demand(t, "paused", f, tier.CodeClock)
+	yes := policies(func() (gate.Decision, error) { return gate.Decision{}, nil })
+	if v := gate.New(yes).Judge(context.Background(), f); v.Delete || v.Due != 9 {
+		t.Errorf("%+v, want due 9", v)
+	}
+	f.Safety.Pause.Until = 0
+	if v := gate.New(yes).Judge(context.Background(), f); v.Due != 0 {
+		t.Errorf("%+v, want no due time", v)
+	}
+}
+
+// TestStoreThatWasNotAsked is not accused of having lost the copy.
+func TestStoreThatWasNotAsked(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]tier.Code{"Identity": tier.CodeChanged,
+		"Recorded": tier.CodeNotCopied} {
+		f := good()
+		f.Safety.Proof = gate.Proof{Recorded: tier.Yes, Identity: tier.Yes}
+		set(t, f, "Proof."+path, tier.No)
+		demand(t, path, f, want)
+		f.Safety.Proof.Lineage = tier.No
+		if got := gate.Guard(f); len(got) != 2 || got[1].Code != tier.CodeLineage {
+			t.Errorf("%s, and another lineage: %+v", path, got)
 		}
 	}
 }
@@ -458,6 +517,23 @@ func TestPermitIsForOneTarget(t *testing.T) {
 	}
 	if err := same.Spend(f.Target()); err == nil {
 		t.Error("a copy of the permit was spent again")
+	}
+}
+
+// TestPermitIsForTheFilesAsTheyWere: what was judged was these files, at this leader's term.
+func TestPermitIsForTheFilesAsTheyWere(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*gate.Facts){
+		"bytes": func(f *gate.Facts) { f.Seg.Bytes++ },
+		"rest":  func(f *gate.Facts) { f.Seg.Rest++ },
+		"term":  func(f *gate.Facts) { f.Safety.Owner.Term++ },
+	} {
+		f := good()
+		permit := permitFor(f)
+		change(f)
+		if err := permit.Spend(f.Target()); err == nil {
+			t.Errorf("%s: the permit serves another target", name)
+		}
 	}
 }
 
