@@ -31,6 +31,7 @@ type metrics struct {
 	factsUnknown          prometheus.Gauge
 	scrubbed              *prometheus.CounterVec
 	scrubbedBytes         prometheus.Counter
+	manifests             *prometheus.CounterVec
 	plugins               pluginMetrics
 	kafka                 kafkaMetrics
 }
@@ -84,6 +85,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.scrubbedBytes = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "tierd_scrubbed_bytes_total", Help: "Bytes that were read back from the store."})
 	r.MustRegister(m.scrubbedBytes)
+	m.manifests = counter("scrubbed_manifest_objects_total",
+		"Objects of manifests that were looked at in the store.", "result")
 	m.effects = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "tierd_effect_seconds",
 		Help: "How long effects took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)},
 		[]string{"effect"})

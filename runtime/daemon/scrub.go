@@ -29,7 +29,8 @@ type suspicion struct {
 	position tier.Position
 }
 
-// scrubber reads the store back, from end to end, within scrub.every.
+// scrubber reads the store back, from end to end, within scrub.every: of each log first the
+// manifest, of which it writes again what is gone, and then every copy.
 type scrubber struct {
 	d        *Daemon
 	suspects chan suspicion
@@ -143,6 +144,9 @@ func (s *scrubber) pass(ctx context.Context) {
 		at := s.behind(id)
 		if at < 0 {
 			continue
+		}
+		if at == 0 && !s.mend(ctx, id) { // once copies of it were looked at, it was before
+			return
 		}
 		counted, err := s.d.reader.Counted(id)
 		if err != nil {

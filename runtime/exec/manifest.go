@@ -133,9 +133,7 @@ func (x *Executor) publishFact(ctx context.Context, log tier.LogID,
 // checkpoint writes one block of the manifest as one object. Durable sub-steps: the PUT,
 // Checkpointed.
 func (x *Executor) checkpoint(ctx context.Context, f engine.Checkpoint) (engine.Result, error) {
-	span := tier.CheckpointSpan(f.Level)
-	from := tier.Position(f.Block * span)
-	facts, err := x.c.Ledger.Facts(f.Log, from, from+tier.Position(span))
+	facts, err := x.blockFacts(f.Log, f.Level, f.Block)
 	if err != nil {
 		return nil, fatal(err)
 	}
@@ -147,4 +145,11 @@ func (x *Executor) checkpoint(ctx context.Context, f engine.Checkpoint) (engine.
 		return failure(tier.CodeRetry, "%v", err), fatal(err)
 	}
 	return engine.Done{}, nil
+}
+
+// blockFacts are all that a checkpoint is to repeat.
+func (x *Executor) blockFacts(log tier.LogID, level uint8, block uint64) ([]tier.Fact, error) {
+	span := tier.CheckpointSpan(level)
+	from := tier.Position(block * span)
+	return x.c.Ledger.Facts(log, from, from+tier.Position(span))
 }

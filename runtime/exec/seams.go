@@ -113,6 +113,7 @@ type SourceReader = interface {
 type Store interface {
 	StoredFiles
 	Manifest
+	Checkpoints
 	Collector
 }
 
@@ -143,9 +144,15 @@ type Manifest interface {
 		attempt tier.AttemptID) (tier.Fact, error)
 	// NewestEntry lists the log's manifest for the highest position that has an entry.
 	NewestEntry(ctx context.Context, log tier.LogID) (pos tier.Position, found bool, err error)
+}
+
+// Checkpoints writes those of manifests, and reads them back.
+type Checkpoints interface {
 	// PutCheckpoint writes the manifest checkpoint of the block at the level.
 	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
 		facts []tier.Fact) error
+	// Checkpoint reads one checkpoint back and checks it.
+	Checkpoint(ctx context.Context, log tier.LogID, level uint8, block uint64) ([]tier.Fact, error)
 }
 
 // Collector finds objects that are to go, and removes them.

@@ -1,5 +1,7 @@
 package tier
 
+import "slices"
+
 // Record is one durable step of a log or a table. The ledger checks each against what it holds,
 // and refuses it (ErrRefused) where it would break an invariant.
 type Record interface {
@@ -325,4 +327,30 @@ type Fact struct {
 	Open     *Offset   `json:"open,omitempty"`  // the epoch of this fact begins here; nothing older counts
 	// Incarnation is that of the log, for whoever has only the manifest; "" where there is none.
 	Incarnation string `json:"incarnation,omitempty"`
+}
+
+// Says reports whether both say the same of the store; identities of local files, which change with
+// each of them that is put back, may differ.
+func (f *Fact) Says(g *Fact) bool {
+	if f.Epoch != g.Epoch || !sameOffset(f.Start, g.Start) || !sameOffset(f.Clip, g.Clip) ||
+		!sameOffset(f.Open, g.Open) || (f.Add == nil) != (g.Add == nil) ||
+		(f.Hole == nil) != (g.Hole == nil) {
+		return false
+	}
+	if f.Hole != nil {
+		return f.Hole.Range == g.Hole.Range && f.Hole.Cause == g.Hole.Cause
+	}
+	if f.Add == nil {
+		return true
+	}
+	x, y := &f.Add.Content, &g.Add.Content
+	return f.Add.Attempt == g.Add.Attempt && x.Range == y.Range &&
+		slices.Equal(x.Lineage, y.Lineage) &&
+		slices.EqualFunc(x.Files, y.Files, func(a, b SourceFile) bool {
+			return a.FileDigest == b.FileDigest
+		})
+}
+
+func sameOffset(a, b *Offset) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
 }

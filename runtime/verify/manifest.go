@@ -78,7 +78,7 @@ func entry(ctx context.Context, s Store, log tier.LogID, f *tier.Fact) ([]Findin
 		attempt, r = f.Add.Attempt, f.Add.Content.Range
 	}
 	got, key, err := s.Entry(ctx, log, f.Position, attempt)
-	if err == nil && !sameFact(f, &got) {
+	if err == nil && !f.Says(&got) {
 		err = fmt.Errorf("%s says otherwise than the ledger: %w", key, tier.ErrDamaged)
 	}
 	return manifestFinding(Finding{Log: log, Position: f.Position, Range: r, Object: key}, err)
@@ -146,30 +146,5 @@ func byPosition(facts []tier.Fact) stored {
 
 // says reports whether the store has the same fact at its position.
 func (s stored) says(f *tier.Fact) bool {
-	return slices.ContainsFunc(s[f.Position], func(x tier.Fact) bool { return sameFact(f, &x) })
-}
-
-// sameFact reports whether both say the same of the store; identities of local files may differ.
-func sameFact(a, b *tier.Fact) bool {
-	if a.Epoch != b.Epoch || !sameOffset(a.Start, b.Start) || !sameOffset(a.Clip, b.Clip) ||
-		!sameOffset(a.Open, b.Open) || (a.Add == nil) != (b.Add == nil) ||
-		(a.Hole == nil) != (b.Hole == nil) {
-		return false
-	}
-	if a.Hole != nil {
-		return a.Hole.Range == b.Hole.Range && a.Hole.Cause == b.Hole.Cause
-	}
-	if a.Add == nil {
-		return true
-	}
-	x, y := &a.Add.Content, &b.Add.Content
-	return a.Add.Attempt == b.Add.Attempt && x.Range == y.Range &&
-		slices.Equal(x.Lineage, y.Lineage) &&
-		slices.EqualFunc(x.Files, y.Files, func(f, g tier.SourceFile) bool {
-			return f.FileDigest == g.FileDigest
-		})
-}
-
-func sameOffset(a, b *tier.Offset) bool {
-	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+	return slices.ContainsFunc(s[f.Position], func(x tier.Fact) bool { return f.Says(&x) })
 }
