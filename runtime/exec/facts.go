@@ -181,14 +181,11 @@ func (x *Executor) prove(ctx context.Context, src Source, facts *gate.Facts,
 		return cp, nil
 	}
 	facts.Seg.CopiedAt, facts.Seg.Verified = cp.FinishedAt, cp.Verified != ""
-	p.Recorded = tier.TruthOf(cp.Content.Range == facts.Seg.Range && len(cp.Content.Files) > 0)
+	p.Recorded = tier.TruthOf(cp.Content.Range == facts.Seg.Range)
+	// A log that is in its table's epoch was brought there by EpochOpened, which says what counts.
 	state, _ := x.c.Ledger.Log(log)
-	fresh := max(state.Fresh, x.c.Ledger.Table(log.Table).Fresh)
-	if planted.Is(planted.EpochUnchecked) {
-		fresh = 0
-	}
 	facts.Safety.EpochCurrent = tier.TruthOf(state.Epoch == facts.Log.Epoch &&
-		cp.Epoch >= fresh && cp.Epoch <= state.Epoch)
+		(cp.Epoch >= state.Fresh || planted.Is(planted.EpochUnchecked)))
 	if c, ok := tier.ClipOf(state.Clips, cp.Position); ok && c.Offset < cp.Content.Range.Next {
 		p.Lineage, p.Objection = tier.No, fmt.Sprintf("the source has written anew from offset %d on "+
 			"since it was copied", c.Offset)
