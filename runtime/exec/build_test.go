@@ -45,6 +45,9 @@ type rig struct {
 	// unconfigured is set where the source is in the configuration no more.
 	unconfigured bool
 	tiering      bool
+	policy       tier.DisablePolicy
+	orphanAge    time.Duration
+	clocks       tier.Truth
 	grace        time.Duration
 	way          tier.LocalDelete
 	brake        tier.Brake
@@ -59,7 +62,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, now: t0, governed: true, tiering: true, way: tier.LocalDeleteUnlink,
-		sound:  tier.Yes,
+		sound: tier.Yes, clocks: tier.Yes,
 		grace:  10 * time.Minute,
 		brake:  tier.Brake{MaxSegments: 10, MaxBytes: 1 << 20, Per: time.Hour},
 		answer: gate.Decision{Delete: true}}
@@ -109,13 +112,14 @@ func (r *rig) generation() *Generation {
 	return &Generation{
 		Number: r.reloads,
 		Table: func(name string) (tier.Table, bool) {
-			return tier.Table{Name: name, LocalTTL: time.Hour, Tiering: r.tiering}, r.governed
+			return tier.Table{Name: name, LocalTTL: time.Hour, Tiering: r.tiering,
+				DisablePolicy: r.policy}, r.governed
 		},
 		Gate: gate.New(r), Brake: r.brake, Verify: tier.VerifyFull,
 		Paused: func() *tier.Reason { return r.paused },
 		Node:   func() gate.NodeFacts { return gate.NodeFacts{} },
-		Clocks: func(context.Context) (tier.Truth, string) { return tier.Yes, "" },
-		Grace:  tier.Time(r.grace),
+		Clocks: func(context.Context) (tier.Truth, string) { return r.clocks, "" },
+		Grace:  tier.Time(r.grace), OrphanAge: tier.Time(r.orphanAge),
 	}
 }
 
