@@ -267,3 +267,32 @@ func TestWhatIsNotClosedIsSaidOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestATableTiersAgainWhenItsDeletionsAreOver: what goes of a table that does not tier goes without
+// a proof. It does not tier again before that has come to its end, and nothing more of the kind
+// begins; where it is not to tier any more, deletions go on.
+func TestATableTiersAgainWhenItsDeletionsAreOver(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(_ *Settings, tab *tier.Table) { tab.Tiering = false }))
+	tiers := func(generation uint64, is bool) {
+		r.step(Reconfigured{Settings: settings(func(s *Settings, tab *tier.Table) {
+			s.Generation, tab.Tiering = generation, is
+		})})
+	}
+	r.seen(seg(0), seg(10), tail(20))
+	r.opened(0)
+	r.after(49 * time.Hour)
+	f := take[Delete](r)
+	tiers(2, true)
+	r.none()
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeRetry}}})
+	change := take[ChangeTier](r)
+	if change.State != tier.Enabled || change.Epoch != 2 {
+		t.Fatalf("got %+v, want it ENABLED", change)
+	}
+	r.step(Finished{ID: change.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeRetry}}})
+	r.none()
+	tiers(3, false)
+	r.after(time.Hour)
+	r.deleted()
+}

@@ -45,10 +45,16 @@ func (e *Engine) tend(t *tableIndex) {
 		switch {
 		case !governed || t.state.Dropped != 0: // what governs it now is noted first
 		case cfg.Tiering:
-			e.changeTier(t, tier.Enabled, t.state.Epoch+1, "")
+			// What goes now goes by the limits of a table that does not tier, and without a proof.
+			t.draining = true
+			if !t.deleting {
+				e.changeTier(t, tier.Enabled, t.state.Epoch+1, "")
+			}
+			return
 		case t.state.Policy == tier.PolicyRetain && cfg.DisablePolicy == tier.PolicyDelete:
 			e.changeTier(t, tier.Disabling, t.state.Epoch+1, tier.PolicyDelete)
 		}
+		t.draining = false
 	}
 }
 

@@ -66,7 +66,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return &engine.Kept{Segment: c.Segment, Reasons: verdict.Reasons,
 			Due: verdict.Due}, nil
 	}
-	if err := x.stopped(ctx, g, f.Log.Table); err != nil {
+	if err := x.overtaken(ctx, g, facts); err != nil {
 		return keep(tier.CodeRetry, "%v", err)
 	}
 	if why, err := x.startFirst(ctx, f.Log, facts, f.Remote); err != nil || why != nil {
@@ -84,7 +84,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 	}
 	var dropErr error
 	if planted.Is(planted.RecordAfterDrop) {
-		dropErr = x.drop(ctx, g, src, permit, facts.Target())
+		dropErr = x.drop(ctx, g, src, permit, facts)
 	}
 	seq, err := x.c.Audit.Intend(ctx, announced)
 	if errors.Is(err, ErrRefused) {
@@ -94,7 +94,7 @@ func (x *Executor) deleteOne(ctx context.Context, src Source, f engine.Delete,
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	if !planted.Is(planted.RecordAfterDrop) {
-		dropErr = x.drop(ctx, g, src, permit, facts.Target())
+		dropErr = x.drop(ctx, g, src, permit, facts)
 	}
 	outcome := x.ended(context.WithoutCancel(ctx), src, facts.Target(), dropErr)
 	if outcome.Result == tier.OutcomeDeleted {
@@ -175,11 +175,27 @@ func (x *Executor) stopped(ctx context.Context, g *Generation, table string) err
 // drop drops the segment, unless it was stopped. A drop that has begun goes on to its end, because
 // half of one is no better.
 func (x *Executor) drop(ctx context.Context, g *Generation, src Source, p gate.Permit,
-	t gate.Target) error {
-	if err := x.stopped(ctx, g, t.Log.Table); err != nil {
+	facts *gate.Facts) error {
+	if err := x.overtaken(ctx, g, facts); err != nil {
 		return err
 	}
-	return src.Drop(context.WithoutCancel(ctx), p, t)
+	return src.Drop(context.WithoutCancel(ctx), p, facts.Target())
+}
+
+// overtaken says why a local deletion that has its permit must not begin any more: it was stopped,
+// or its table is in another tier state by now, in which other limits govern what is local, and a
+// segment may need a proof that it did not need before.
+func (x *Executor) overtaken(ctx context.Context, g *Generation, facts *gate.Facts) error {
+	table := facts.Log.ID.Table
+	if err := x.stopped(ctx, g, table); err != nil {
+		return err
+	}
+	now := x.c.Ledger.Table(table).State
+	if now != facts.Log.State && !planted.Is(planted.NotDrained) {
+		return fmt.Errorf("%w: the table %s became %s, and was %s when it was asked about", errGivenUp,
+			table, now, facts.Log.State)
+	}
+	return nil
 }
 
 // ended tells how a drop ended that returned err. Where the error does not say that nothing was

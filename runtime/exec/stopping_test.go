@@ -91,14 +91,7 @@ func TestAPauseStopsTheStartOfAnUntieredLog(t *testing.T) {
 	for name, pause := range pauses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			r.tiering = false
-			r.roll(2)
-			f := r.openEffect().(engine.Open)
-			f.State = tier.Disabled
-			r.do(f)
-			d := r.deleteEffect(0)
-			d.Segments[0].Copied = false
+			r, d := untiered(t)
 			r.asked = func() { pause(r) }
 			r.kept(r.do(d), tier.CodeRetry)
 			if s, _ := r.ledger.Log(orders); s.LogStart != 0 {
@@ -112,6 +105,20 @@ func TestAPauseStopsTheStartOfAnUntieredLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untiered has a segment of a table that does not tier, which may go by its TTL.
+func untiered(t *testing.T) (*rig, engine.Delete) {
+	t.Helper()
+	r := newRig(t)
+	r.tiering = false
+	r.roll(2)
+	f := r.openEffect().(engine.Open)
+	f.State = tier.Disabled
+	r.do(f)
+	d := r.deleteEffect(0)
+	d.Segments[0].Copied = false
+	return r, d
 }
 
 // abandonedRig has an attempt that was abandoned, and whose object is in the store.
@@ -162,6 +169,30 @@ func TestBefore(t *testing.T) {
 		if len(left) != c.left || first != c.first {
 			t.Errorf("%s: %d may go, the first that stays is %d; want %d and %d", name, len(left), first,
 				c.left, c.first)
+		}
+	}
+}
+
+// TestATierStateThatChangesStopsWhatHasNotBegun: a segment of a table that does not tier may go
+// without a proof. Where the table tiers again while that is announced, or while the policies are
+// asked, it stays.
+func TestATierStateThatChangesStopsWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{false, true} {
+		r, f := untiered(t)
+		tiers := func() {
+			_, err := r.ledger.Append(context.Background(), tier.TierChanged{Table: "orders",
+				State: tier.Enabled, Epoch: 2, At: r.now})
+			r.must(err)
+		}
+		if asked {
+			r.asked = tiers
+		} else {
+			r.audit.intend = func() error { tiers(); return nil }
+		}
+		r.kept(r.do(f), tier.CodeRetry)
+		if !r.there(fileName(0)) {
+			t.Errorf("changed while the policies are asked: %t: it is gone", asked)
 		}
 	}
 }
