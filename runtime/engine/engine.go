@@ -624,8 +624,7 @@ func (e *Engine) fill() {
 func (e *Engine) startWanted(l *logIndex, t *tableIndex) {
 	if i := l.oldestRemote(); i >= 0 && !l.expiring && l.remoteKept == nil && !t.state.Leaves() &&
 		t.state.State != tier.Disabling && e.finalStopped(t) == nil && e.begins(l, t, i) &&
-		e.remoteDue(l, t, i, l.remoteExtent().Bytes) <= e.now {
-		e.startExpire(l, t)
+		e.remoteDue(l, t, i, l.remoteExtent().Bytes) <= e.now && e.startExpire(l, t) {
 		return
 	}
 	e.startDelete(l)

@@ -762,3 +762,28 @@ func TestAnEndedDisablementIsNoLookAtTheSource(t *testing.T) {
 		t.Errorf("moves to %d, want where the source begins", m.Start)
 	}
 }
+
+// TestASegmentThatWasCopiedTwiceHoldsUpNothing: what overlaps leaves the log together, or not at
+// all. Where table.log.bytes lets only the first of two copies go, nothing leaves, and the local
+// segment, whose time is over, is asked about all the same.
+func TestASegmentThatWasCopiedTwiceHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(func(_ *Settings, tab *tier.Table) {
+		tab.TTL, tab.Bytes = 0, tier.Limit{Set: true, Value: 150}
+	}))
+	r.seen(seg(0), tail(10))
+	r.opened(0)
+	r.copied(0, 10)
+	again := seg(0)
+	again.Log.Inode, again.Log.ModTime = 99, epochStart+second
+	r.seen(again, seg(10), seg(20), tail(30))
+	r.copied(1, 10)
+	r.copied(2, 20)
+	r.copied(3, 30)
+	r.none()
+	r.after(2 * time.Hour)
+	if got := take[Delete](r); got.Segments[0].Segment.Base != 0 {
+		t.Errorf("asked about %v", got.Segments)
+	}
+	r.none()
+}

@@ -171,10 +171,12 @@ func (l *logIndex) copiesBelow(o tier.Offset) bool {
 // over one moves over what it has of all of them. bytes are what the log has from it on; never is
 // when no limit lets them go.
 func (e *Engine) remoteDue(l *logIndex, t *tableIndex, i int, bytes int64) tier.Time {
-	at, all := e.copyDue(t, &l.remote[i], bytes), l.remote[i].Range
+	at, all, before := e.copyDue(t, &l.remote[i], bytes), l.remote[i].Range, l.remote[i].Bytes
 	for i++; i < len(l.remote) && l.remote[i].Base < all.Next; i++ {
 		if r := &l.remote[i]; l.counts(r) {
+			bytes -= before // as they are asked about: each when those before it have left
 			at, all.Next = max(at, e.copyDue(t, r, bytes)), max(all.Next, r.Next)
+			before = r.Bytes
 		}
 	}
 	if l.replaces(t, all) {
@@ -226,8 +228,8 @@ func (e *Engine) copyDue(t *tableIndex, r *tier.Remote, bytes int64) tier.Time {
 }
 
 // startExpire proposes the longest prefix of remote segments that is worth asking about, up to the
-// brake.
-func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
+// brake. It returns whether there is one, or the brake ended it.
+func (e *Engine) startExpire(l *logIndex, t *tableIndex) bool {
 	brake := e.settings.Brake
 	window := t.state.Window.At(e.now, brake.Per)
 	f := Expire{Log: l.id, Source: l.source, Remote: l.remoteExtent()}
@@ -252,7 +254,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 	f.Segments = l.together(f.Segments)
 	if len(f.Segments) == 0 {
 		e.brake(l, t, braked, after)
-		return
+		return braked
 	}
 	l.expiring, t.deleting = true, true
 	l.expireEnd = reach(f.Segments)
@@ -260,6 +262,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) {
 	f.ID = e.id()
 	e.emit(f)
 	e.evaluate(l)
+	return true
 }
 
 // together leaves out the last candidates where a copy that overlaps them is none: either all of
