@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -12,24 +13,6 @@ import (
 // still there: longer than any wait of the engine's own.
 const doubt = 100 * time.Hour
 
-// counting are the copies that are part of the log, ascending by base. plain is false where one of
-// them is cut short.
-func (l *ledgerLog) counting(t tier.TableState) (out []*tier.Copy, plain bool) {
-	plain = true
-	for i := range l.facts {
-		f := &l.facts[i]
-		if f.Add == nil || !l.counts(f.Add, t) {
-			continue
-		}
-		plain = plain && l.clip(f.Position, f.Add.Content.Range) == f.Add.Content.Range
-		out = append(out, f.Add)
-	}
-	slices.SortStableFunc(out, func(a, b *tier.Copy) int {
-		return cmp.Compare(a.Content.Range.Base, b.Content.Range.Base)
-	})
-	return out, plain
-}
-
 // remoteStays reports whether something speaks against any end of the log's remote data, or the
 // oracle cannot tell.
 func (o *Oracle) remoteStays(l *logRecord, t tier.TableState) bool {
@@ -39,46 +22,62 @@ func (o *Oracle) remoteStays(l *logRecord, t tier.TableState) bool {
 		o.lostSome(l.id) || o.braked(t.Window)
 }
 
-// outlived (L2): the remote segment that the log begins with is not older than the table's TTL, or
-// something speaks against its end, or may.
+// outlived (L2): of the remote segment that the log begins with, and those that overlap it, none is
+// beyond table.log.ttl, nor all of them together beyond table.log.bytes, or something speaks
+// against their end, or may.
 func (o *Oracle) outlived(l *logRecord, files []file, known *ledgerLog, t tier.TableState) {
 	table, _ := o.w.Config.Tables(l.id.Table)
-	stays := table.TTL <= 0 || t.State == tier.Disabling || leaves(t)
+	stays := table.TTL <= 0 && !table.Bytes.Set || t.State == tier.Disabling || leaves(t)
 	if known == nil || stays || o.remoteStays(l, t) {
 		return
 	}
-	copies, plain := known.counting(t)
-	if len(copies) == 0 || !plain {
+	copies := known.inLog(known.state.LogStart)
+	slices.SortStableFunc(copies, func(a, b sized) int {
+		return cmp.Compare(a.left.Base, b.left.Base)
+	})
+	if len(copies) == 0 {
 		return
 	}
-	first := copies[0].Content.Range
-	end := first.Next
-	for _, c := range copies {
-		if c.Content.Range.Base < end { // what overlaps it goes with it
-			end = max(end, c.Content.Range.Next)
-		}
+	first, n := copies[0].left, 1
+	for ; n < len(copies) && copies[n].left.Base < first.Next; n++ { // what overlaps it goes with it
+		first.Next = max(first.Next, copies[n].left.Next)
 	}
-	local := slices.ContainsFunc(files, func(x file) bool { return x.base < end })
-	if local || end > known.state.Copied {
-		return // it may be about to be copied
+	if first.Next > known.state.Copied || o.mayBeCopied(files, copies, first, t) {
+		return
 	}
-	for _, c := range copies {
-		if c.Content.Range.Base >= end {
-			break
-		}
-		s := l.segment(c.Content.Range.Base)
-		if s == nil {
-			return // others lead the log, and have no such segment
-		}
-		at, copied := o.copiedAt(known, s, max(known.state.Fresh, t.Fresh))
+	all, _ := sizeOf(copies, first.Base)
+	old := table.TTL > 0
+	for _, c := range copies[:n] {
+		all -= bytesOf(c.Copy)
+		at, wrote := o.writtenAt(l.id, c.Copy)
 		// A file that was written again may be taken for younger than its content.
 		at = max(at, c.Content.Files[0].Stat.ModTime, c.Content.MaxTime)
-		if !copied || o.w.Now.Sub(at) <= table.TTL+doubt {
-			return
-		}
+		old = old && wrote && o.w.Now.Sub(at) > table.TTL+doubt
 	}
-	o.violateAt(ExpiredDeleted, l.id, first.Base, "remote segment %d of %s is older than "+
-		"table.log.ttl of %s, and the log still begins with it", first.Base, l.id, table.TTL)
+	switch {
+	case old:
+		o.violateAt(ExpiredDeleted, l.id, first.Base, "remote segment %d of %s is older than "+
+			"table.log.ttl of %s, and the log still begins with it", first.Base, l.id, table.TTL)
+	case table.Bytes.Set && all >= table.Bytes.Value:
+		o.violateAt(ExpiredDeleted, l.id, first.Base, "without its remote segment %d, with which it "+
+			"still begins, %s has %d bytes, and table.log.bytes is %d", first.Base, l.id, all,
+			table.Bytes.Value)
+	}
+}
+
+// mayBeCopied reports whether a local segment is none that the log has a copy of, and may be about
+// to be copied in the place of what is to leave. Of a table that does not tier it may be the only
+// one that there is of something older.
+func (o *Oracle) mayBeCopied(files []file, copies []sized, leaves tier.Range,
+	t tier.TableState) bool {
+	return slices.ContainsFunc(files, func(x file) bool {
+		sum := tier.SHA256(sha256.Sum256(x.data))
+		copied := t.State == tier.Enabled && slices.ContainsFunc(copies, func(c sized) bool {
+			return c.Content.Range.Base == x.base && slices.ContainsFunc(c.Content.Files,
+				func(f tier.SourceFile) bool { return f.Name == x.name && f.SHA256 == sum })
+		})
+		return x.base < leaves.Next && !copied && (x.base >= leaves.Base || t.State != tier.Enabled)
+	})
 }
 
 // outstays (L2): of a copy that left its log longer ago than readers have to finish, nothing is in

@@ -174,10 +174,10 @@ type storeFault struct {
 
 // overrides are the settings of all tables that a history changed.
 type overrides struct {
-	ttl, localTTL             *time.Duration
-	localSegments, localBytes *tier.Limit
-	tiering                   *bool
-	disable                   *tier.DisablePolicy
+	ttl, localTTL                    *time.Duration
+	localSegments, localBytes, bytes *tier.Limit
+	tiering                          *bool
+	disable                          *tier.DisablePolicy
 }
 
 func (o *overrides) apply(t tier.Table) tier.Table {
@@ -185,6 +185,7 @@ func (o *overrides) apply(t tier.Table) tier.Table {
 	set(&t.LocalTTL, o.localTTL)
 	set(&t.LocalSegments, o.localSegments)
 	set(&t.LocalBytes, o.localBytes)
+	set(&t.Bytes, o.bytes)
 	set(&t.Tiering, o.tiering)
 	set(&t.DisablePolicy, o.disable)
 	return t
@@ -631,6 +632,11 @@ func (h *play) heal() {
 		h.entries = nil
 	}
 	h.over.ttl = nil
+	limits := []string{"table.log.ttl, too", "table.log.bytes alone"}
+	sized := h.over.bytes != nil && h.over.bytes.Set
+	if sized && choose.Later(h.c, "the limits in the end", limits, nil) == 1 {
+		h.over.ttl = new(time.Duration) // what is not beyond its size stays for ever
+	}
 	h.w.Config.Plugins = h.p.Config.Plugins
 	refused := h.reload() != nil
 	h.rebuilds()

@@ -72,6 +72,26 @@ func TestTheOracleSeesRemoteCrimes(t *testing.T) {
 			r.w.Advance(week - time.Hour)
 			r.movesStart(10)
 		}},
+		"the start moves over a segment that is too young, and that its owner removed": {MinimumAge,
+			func(r *rig) {
+				r.w.Advance(week - time.Hour)
+				r.do(r.w.Remove(orders, 0))
+				r.movesStart(10)
+			}},
+		"the start moves over a segment without which the log is below its limit": {MinimumAge,
+			func(r *rig) {
+				r.w.Advance(week - time.Hour)
+				r.limited(1 + sizeAt(10)) // as if it were enough to begin above it
+				r.movesStart(10)
+			}},
+		"the start moves over what counts twice, since it was copied twice": {MinimumAge,
+			func(r *rig) {
+				r.w.Advance(time.Minute)
+				r.do(r.w.Write(orders, 10, Content(orders, 10, 2)))
+				r.run()
+				r.limited(1 + sizeAt(10) + sizeAt(20))
+				r.movesStart(10)
+			}},
 		"the start moves over two, of which one is too young": {MinimumAge, func(r *rig) {
 			r.w.Advance(time.Hour)
 			r.do(r.w.Write(orders, 10, Content(orders, 10, 2)))
@@ -95,6 +115,31 @@ func TestTheOracleLetsRemoteDataGo(t *testing.T) {
 	if v := r.oracle.Violations(); len(v) > 0 {
 		t.Error(v)
 	}
+}
+
+// TestTheOracleLetsGoWhatIsBeyondALimit: as long as what stays fills table.log.bytes, nothing has
+// to be old.
+func TestTheOracleLetsGoWhatIsBeyondALimit(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{0, sizeAt(10)} {
+		if said := judged(t, func(r *rig) {
+			r.limited(limit)
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}); len(said) > 0 {
+			t.Errorf("with a limit of %d bytes: %v", limit, said)
+		}
+	}
+}
+
+// sizeAt is how long the segment is that the log of the tests has there.
+func sizeAt(base tier.Offset) int64 { return int64(len(Content(orders, base, 1))) }
+
+// limited bounds by their size what tables have in the store.
+func (r *rig) limited(bytes int64) {
+	r.t.Helper()
+	r.tables(func(t *tier.Table) { t.Bytes = tier.Limit{Set: true, Value: bytes} })
+	r.w.process.queue = nil // what it would do now is none of the crime
 }
 
 // deletes lets the process announce that it removes an object, and remove it.

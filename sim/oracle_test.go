@@ -217,6 +217,26 @@ func TestTheOracleMisses(t *testing.T) {
 			r.onlyRemote()
 			r.oracle.Quiet() // the process never looks
 		}},
+		"an expired remote segment stays that is on disk as well": {ExpiredDeleted, func(r *rig) {
+			r.run()
+			r.tables(func(t *tier.Table) { t.LocalTTL = 0 })
+			r.w.Advance(7*24*time.Hour + doubt + time.Hour)
+			r.oracle.Quiet()
+		}},
+		"an expired remote segment stays of a log that was cut off above it": {ExpiredDeleted,
+			func(r *rig) {
+				r.onlyRemote()
+				r.oracle.cuts(orders, 25)
+				r.appends(tier.Diverged{Log: orders, Offset: 25, At: r.w.Now})
+				r.oracle.Quiet()
+			}},
+		"a remote segment stays that is beyond table.log.bytes": {ExpiredDeleted, func(r *rig) {
+			r.run()
+			r.tables(func(t *tier.Table) {
+				t.TTL, t.LocalTTL, t.Bytes = 0, 0, tier.Limit{Set: true, Value: sizeAt(10) + sizeAt(20)}
+			})
+			r.oracle.Quiet()
+		}},
 		"the objects of a copy that left its log stay": {ExpiredDeleted, func(r *rig) {
 			r.onlyRemote()
 			for base := tier.Offset(0); base < 30; base += 10 {

@@ -23,7 +23,7 @@ func (l *ledgerLog) counts(c *tier.Copy, t tier.TableState) bool {
 	return c.Epoch >= l.state.Fresh && in.Next > l.state.LogStart && !in.Empty() && !leaves(t)
 }
 
-// started (S7, S16): the start of a log moves only over what the owner removed, over what is older
+// started (S7, S16): the start of a log moves only over what was never copied, over what is older
 // than the table's TTL by the oracle's own record, or where the table's tiering is turned off with
 // the policy delete.
 func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
@@ -54,7 +54,7 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 	fresh := max(l.state.Fresh, t.Fresh)
 	table, governed := o.w.Config.Tables(id.Table)
 	for _, s := range o.record(id).segments {
-		if s.removed || !s.closed || s.Next > l.state.LogStart || s.Base < before {
+		if !s.closed || s.Next > l.state.LogStart || s.Base < before {
 			continue
 		}
 		at, copied := o.copiedAt(l, s, fresh)
@@ -68,9 +68,10 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 			continue
 		}
 		old := governed && table.TTL > 0 && o.w.Now.Sub(at) > table.TTL
-		if copied && !old && !table.Bytes.Set {
+		if copied && !old && !l.fills(table.Bytes, s.Next) {
 			o.violateAt(MinimumAge, id, s.Base, "the start of %s moved to %d over segment %d, "+
-				"which is younger than table.log.ttl of %s", id, l.state.LogStart, s.Base, table.TTL)
+				"which is younger than table.log.ttl of %s, and not beyond table.log.bytes", id,
+				l.state.LogStart, s.Base, table.TTL)
 		}
 	}
 }

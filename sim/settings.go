@@ -17,33 +17,7 @@ func (h *play) settingsActs() []act {
 	if !h.p.Unsettled {
 		return nil
 	}
-	minutes := func(label string) time.Duration {
-		i := choose.Pick(h.c, label, []string{"0", "1 minute", "1 hour", "10 hours"}, nil)
-		return []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[i]
-	}
-	limit := func(label string, most int) *tier.Limit {
-		n := int64(choose.Number(h.c, label, 0, most))
-		return &tier.Limit{Set: n > 0, Value: n}
-	}
-	return []act{
-		{kindSettings, "change table.log.local-ttl", 2, func() {
-			d := minutes("table.log.local-ttl")
-			h.change(func() { h.over.localTTL = &d })
-		}},
-		{kindSettings, "change table.log.ttl", 2, func() {
-			hours := choose.Pick(h.c, "table.log.ttl", []string{"0", "2 hours", "30 hours",
-				"200 hours"}, nil)
-			d := []time.Duration{0, 2 * time.Hour, 30 * time.Hour, 200 * time.Hour}[hours]
-			h.change(func() { h.over.ttl = &d })
-		}},
-		{kindSettings, "change table.log.tiered.local-segments", 1, func() {
-			n := limit("table.log.tiered.local-segments", 3)
-			h.change(func() { h.over.localSegments = n })
-		}},
-		{kindSettings, "change table.log.local-bytes", 1, func() {
-			n := limit("table.log.local-bytes", 60)
-			h.change(func() { h.over.localBytes = n })
-		}},
+	return append(h.limitActs(), []act{
 		{kindSettings, "change the policies", 2, func() {
 			i := choose.Pick(h.c, "policies", policyNames, nil)
 			h.change(func() { h.setPolicy(i) })
@@ -80,6 +54,43 @@ func (h *play) settingsActs() []act {
 		{kindSettings, "forbid local deletion", 1, func() {
 			h.change(func() { h.w.Config.Delete = tier.LocalDeleteNever })
 			h.crashed() // the way to delete is the source's, and read once
+		}},
+	}...)
+}
+
+// limitActs change for how long, how many and how much data are kept.
+func (h *play) limitActs() []act {
+	minutes := func(label string) time.Duration {
+		i := choose.Pick(h.c, label, []string{"0", "1 minute", "1 hour", "10 hours"}, nil)
+		return []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[i]
+	}
+	limit := func(label string, most int) *tier.Limit {
+		n := int64(choose.Number(h.c, label, 0, most))
+		return &tier.Limit{Set: n > 0, Value: n}
+	}
+	return []act{
+		{kindSettings, "change table.log.local-ttl", 2, func() {
+			d := minutes("table.log.local-ttl")
+			h.change(func() { h.over.localTTL = &d })
+		}},
+		{kindSettings, "change table.log.ttl", 2, func() {
+			hours := choose.Pick(h.c, "table.log.ttl", []string{"0", "2 hours", "30 hours",
+				"200 hours"}, nil)
+			d := []time.Duration{0, 2 * time.Hour, 30 * time.Hour, 200 * time.Hour}[hours]
+			h.change(func() { h.over.ttl = &d })
+		}},
+		{kindSettings, "change table.log.tiered.local-segments", 1, func() {
+			n := limit("table.log.tiered.local-segments", 3)
+			h.change(func() { h.over.localSegments = n })
+		}},
+		{kindSettings, "change table.log.local-bytes", 1, func() {
+			n := limit("table.log.local-bytes", 60)
+			h.change(func() { h.over.localBytes = n })
+		}},
+		{kindSettings, "change table.log.bytes", 1, func() {
+			i := choose.Pick(h.c, "table.log.bytes", []string{"unset", "0", "40", "300"}, nil)
+			n := []tier.Limit{{}, {Set: true}, {Set: true, Value: 40}, {Set: true, Value: 300}}[i]
+			h.change(func() { h.over.bytes = &n })
 		}},
 	}
 }
