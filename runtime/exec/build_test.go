@@ -284,6 +284,36 @@ type spySource struct {
 	seen   func(*tier.Scan)
 	settle func() error
 	read   func() error
+	// vet makes the program that owns the log the one that is to delete; batches is what it wrote.
+	vet     func() gate.OwnerFacts
+	batches []tier.EpochStart
+}
+
+// LocalDelete implements Source.
+func (s *spySource) LocalDelete() tier.LocalDelete {
+	if s.vet != nil {
+		return tier.LocalDeleteRecords
+	}
+	return s.Source.LocalDelete()
+}
+
+// Vet implements Source.
+func (s *spySource) Vet(context.Context, tier.LogID, tier.Content) gate.OwnerFacts {
+	return s.vet()
+}
+
+// Batches implements Source: each has one offset.
+func (s *spySource) Batches(_ context.Context, _ tier.LogID, r tier.Range,
+	fn func(tier.Range, tier.LeaderEpoch) error) error {
+	for _, b := range s.batches {
+		if !r.Contains(b.Start) {
+			continue
+		}
+		if err := fn(tier.Range{Base: b.Start, Next: b.Start + 1}, b.Epoch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Drop implements Source.

@@ -60,12 +60,12 @@ func (r *rig) expireEffect(positions ...tier.Position) engine.Expire {
 }
 
 // copiedFrom copies what the file of the base has, up to next, as an attempt of its own.
-func (r *rig) copiedFrom(base, next tier.Offset) tier.Position {
+func (r *rig) copiedFrom(base, next tier.Offset, leaders ...tier.EpochStart) tier.Position {
 	r.t.Helper()
 	ctx := context.Background()
 	content, err := r.source.Source.Read(ctx, orders, r.segment(base).Range)
 	r.must(err)
-	content.Range.Next = next
+	content.Range.Next, content.Lineage = next, leaders
 	r.attempts++
 	a := tier.Attempt{ID: tier.AttemptID{15: r.attempts}, Epoch: 1, Range: content.Range,
 		Names: []string{content.Files[0].Name}, StartedAt: r.now}

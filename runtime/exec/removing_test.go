@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/engine"
@@ -68,14 +67,16 @@ func TestWhatWaitsForTheStoreCanBeStopped(t *testing.T) {
 		r.x.c.Removing = make(chan struct{}, 1)
 		r.x.c.Removing <- struct{}{}
 		before := len(r.keys.Keys())
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		defer cancel()
+		ctx, giveUp := context.WithCancel(context.Background())
+		defer giveUp()
+		r.audit.intend = giveUpAt(giveUp) // it is announced, and then has no place
 		res, err := r.x.Do(ctx, f)
 		r.must(err)
 		r.stayed(res)
 		if n := len(r.keys.Keys()); n != before {
 			t.Errorf("%d objects in the store, want %d", n, before)
 		}
+		r.audit.intend = nil
 		<-r.x.c.Removing
 		if done := want[engine.Removed](r, r.do(f)); len(done.Positions) != 1 {
 			t.Errorf("with a place: %+v", done)
