@@ -260,18 +260,24 @@ func (l *Ledger) Tombstones(id tier.LogID) ([]Tombstone, error) {
 		return nil, err
 	}
 	var out []Tombstone
-	err = l.medium.View(func(r Reader) error {
-		low, high := factRange(kindTombstone, h.number, 0, h.state.Next)
-		return scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
-			t, err := decodeTombstone(pos, body)
-			out = append(out, t)
-			return err
-		})
+	err = l.medium.View(func(r Reader) (err error) {
+		out, err = tombstones(r, h)
+		return err
 	})
 	if err != nil {
 		return nil, l.fail(err)
 	}
 	return out, nil
+}
+
+func tombstones(r Reader, h *header) (out []Tombstone, err error) {
+	low, high := factRange(kindTombstone, h.number, 0, h.state.Next)
+	err = scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
+		t, err := decodeTombstone(pos, body)
+		out = append(out, t)
+		return err
+	})
+	return out, err
 }
 
 // Facts returns the log's facts at the positions [from, to), ascending. They depend on nothing but

@@ -87,6 +87,12 @@ func TestReadingFindsDamage(t *testing.T) {
 			t.Errorf("entry %x is damaged, and the error %v", e.key, err)
 		}
 	}
+	for _, e := range entries(t, m) {
+		err := r.Read(changed(t, m, e.key, nil))
+		if e.key[0] != 0 && !errors.Is(err, tier.ErrDamaged) { // a ledger without a root is none
+			t.Errorf("entry %x is lost, and the error %v", e.key, err)
+		}
+	}
 	if !slices.Equal(before, r.Logs) {
 		t.Error("a ledger that cannot be read has changed the reading")
 	}

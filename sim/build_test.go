@@ -105,8 +105,7 @@ func outcome(w *World) string {
 	}
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	for i := range ledger.logs {
-		l := &ledger.logs[i]
+	for _, l := range ledger.logs {
 		id := l.state.Log
 		add("%s: start %d, copied offset %d, tier epoch %d, holes %v, checkpoints %v", id,
 			l.state.LogStart, l.state.Copied, l.state.Epoch, holes(l.state.Holes),

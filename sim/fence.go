@@ -17,8 +17,8 @@ type fence struct {
 // begin takes what a ledger holds that is not one's own doing.
 func (f *fence) begin(ledger *ledgerTruth) {
 	f.epochs = map[string]tier.TierEpoch{}
-	for i := range ledger.logs {
-		for _, fact := range ledger.logs[i].facts {
+	for _, l := range ledger.logs {
+		for _, fact := range l.facts {
 			if fact.Add != nil {
 				f.known[fact.Add.Attempt] = true
 			}
@@ -30,8 +30,7 @@ func (f *fence) begin(ledger *ledgerTruth) {
 // that ends after its epoch did counts nowhere. Between two looks a table may have gone on to its
 // next epoch, but only after the record.
 func (o *Oracle) fences(ledger *ledgerTruth) {
-	for i := range ledger.logs {
-		l := &ledger.logs[i]
+	for _, l := range ledger.logs {
 		table := l.state.Log.Table
 		for _, f := range l.facts {
 			if f.Add == nil || o.fence.known[f.Add.Attempt] {

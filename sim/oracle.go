@@ -420,17 +420,16 @@ func (o *Oracle) rest() {
 	store := o.w.storeNow(ledger.id)
 	o.owns(ledger)
 	o.allowed(ledger)
-	for i := range ledger.logs {
-		o.ungoverned(&ledger.logs[i])
-		o.note(&ledger.logs[i], ledger.table(ledger.logs[i].state.Log.Table))
+	for _, l := range ledger.logs {
+		o.ungoverned(l)
+		o.note(l, ledger.table(l.state.Log.Table))
 	}
 	if !o.old {
 		o.named(ledger, store)
 	}
 	o.behind(ledger)
 	o.fences(ledger)
-	for i := range ledger.logs {
-		l := &ledger.logs[i]
+	for _, l := range ledger.logs {
 		t := ledger.table(l.state.Log.Table)
 		o.accepted(l)
 		o.started(l, t)

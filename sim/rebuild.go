@@ -138,8 +138,7 @@ func (o *Oracle) rebuilt(old *ledgerTruth) {
 		return
 	}
 	store := o.w.storeNow(now.id)
-	for i := range old.logs {
-		was := &old.logs[i]
+	for _, was := range old.logs {
 		id, t := was.state.Log, old.table(was.state.Log.Table)
 		is := now.log(id)
 		for _, f := range was.facts {
@@ -172,13 +171,13 @@ func (o *Oracle) bury() {
 	if err != nil {
 		return
 	}
-	for i := range truth.logs {
-		for _, f := range truth.logs[i].facts {
+	for _, l := range truth.logs {
+		for _, f := range l.facts {
 			if f.Add != nil {
 				o.onRecord[f.Add.Attempt] = true
 			}
 		}
-		for _, a := range truth.logs[i].attempts { // of the effect that was under way, too
+		for _, a := range l.attempts { // of the effect that was under way, too
 			o.onRecord[a.ID] = true
 		}
 	}
@@ -195,8 +194,7 @@ func (o *Oracle) resurrected() {
 	}
 	store := o.w.storeNow(now.id)
 	for _, was := range o.buried {
-		for i := range was.logs {
-			l := &was.logs[i]
+		for _, l := range was.logs {
 			id, t := l.state.Log, was.table(l.state.Log.Table)
 			is := now.log(id)
 			for _, f := range l.facts {

@@ -24,8 +24,8 @@ func (o *Oracle) drains(ledger *ledgerTruth) {
 		// With the policy delete its objects go when readers had the grace, which begins when the starts
 		// of its logs have moved: a brake may have held that up.
 		since := t.Since
-		for i := range ledger.logs {
-			if s := &ledger.logs[i].state; s.Log.Table == t.Table && len(s.Moves) > 0 {
+		for _, l := range ledger.logs {
+			if s := &l.state; s.Log.Table == t.Table && len(s.Moves) > 0 {
 				since = max(since, s.Moves[len(s.Moves)-1].At)
 			}
 		}

@@ -53,8 +53,7 @@ func (w *World) remains() (out []remnant) {
 		return []remnant{{name: err.Error()}}
 	}
 	add := func(name string, data []byte) { out = append(out, remnant{name, data}) }
-	for i := range ledger.logs {
-		l := &ledger.logs[i]
+	for _, l := range ledger.logs {
 		add("state", plainly(l.state))
 		add("attempts", plainly(l.attempts))
 		add("tombstones", plainly(l.tombstones))

@@ -173,8 +173,10 @@ func must(err error) {
 	}
 }
 
-// ledgerLog is what the ledger durably holds of a log.
+// ledgerLog is what the ledger durably holds of a log. It is the same one as long as that is the
+// same.
 type ledgerLog struct {
+	of         *offsets.LogReading
 	state      tier.LogState
 	facts      []tier.Fact // copies and holes, ascending by position
 	attempts   []tier.Attempt
@@ -212,14 +214,14 @@ func (l *ledgerLog) clip(pos tier.Position, r tier.Range) tier.Range {
 // ledgerTruth is what the ledger durably holds.
 type ledgerTruth struct {
 	id     string
-	logs   []ledgerLog // in the order in which they were opened
+	logs   []*ledgerLog // in the order in which they were opened
 	tables []tier.TableState
 }
 
 func (t *ledgerTruth) log(id tier.LogID) *ledgerLog {
-	for i := range t.logs {
-		if t.logs[i].state.Log == id {
-			return &t.logs[i]
+	for _, l := range t.logs {
+		if l.state.Log == id {
+			return l
 		}
 	}
 	return nil
@@ -240,9 +242,10 @@ func (w *World) ledgerNow() (*ledgerTruth, error) {
 	r := &w.ledgerRead
 	if commits := w.Medium.Commits(); r.medium != w.Medium || r.commits != commits {
 		r.medium, r.commits = w.Medium, commits
+		before := r.truth
 		r.truth, r.err = nil, r.reading.Read(w.Medium)
 		if r.err == nil {
-			r.truth = truthOf(&r.reading)
+			r.truth = truthOf(&r.reading, before)
 		}
 	}
 	return r.truth, r.err
@@ -257,10 +260,15 @@ type ledgerRead struct {
 	err     error
 }
 
-func truthOf(r *offsets.Reading) *ledgerTruth {
-	t := &ledgerTruth{id: r.ID, logs: make([]ledgerLog, len(r.Logs)), tables: r.Tables}
+func truthOf(r *offsets.Reading, before *ledgerTruth) *ledgerTruth {
+	t := &ledgerTruth{id: r.ID, logs: make([]*ledgerLog, len(r.Logs)), tables: r.Tables}
 	for i, l := range r.Logs {
-		t.logs[i] = ledgerLog{l.State, l.Facts, l.Attempts, l.Tombstones}
+		if before != nil {
+			t.logs[i] = before.log(l.State.Log)
+		}
+		if t.logs[i] == nil || t.logs[i].of != l {
+			t.logs[i] = &ledgerLog{l, l.State, l.Facts, l.Attempts, l.Tombstones}
+		}
 	}
 	return t
 }
