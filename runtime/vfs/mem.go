@@ -379,7 +379,15 @@ func (d *Mem) Sub(name string) (Dir, error) {
 // Close implements Dir. It gives nothing back: Mem holds no descriptor.
 func (d *Mem) Close() error { return nil }
 
-func (d *Mem) abs(name string) string { return path.Join(d.path, name) }
+func (d *Mem) abs(name string) string {
+	switch {
+	case name == "." || !fs.ValidPath(name):
+		return path.Join(d.path, name)
+	case d.path == ".":
+		return name
+	}
+	return d.path + "/" + name
+}
 
 // do performs one operation, or what the fault hook makes of it.
 func (d *Mem) do(kind OpKind, name, to string, perform func() error) error {
@@ -391,12 +399,15 @@ func (d *Mem) do(kind OpKind, name, to string, perform func() error) error {
 
 // parent returns the directory that name lies in, and the last element of name.
 func (d *Mem) parent(name string) (*node, string, error) {
-	steps, base, err := splitName(name)
-	if err != nil {
-		return nil, "", err
+	if !validName(name) {
+		return nil, "", fs.ErrInvalid
 	}
 	dir := d.dir
-	for _, step := range steps {
+	for {
+		step, rest, below := strings.Cut(name, "/")
+		if !below {
+			return dir, name, dir.may(maySearch)
+		}
 		if err := dir.may(maySearch); err != nil {
 			return nil, "", err
 		}
@@ -409,8 +420,8 @@ func (d *Mem) parent(name string) (*node, string, error) {
 		case !dir.mode.IsDir():
 			return nil, "", syscall.ENOTDIR
 		}
+		name = rest
 	}
-	return dir, base, dir.may(maySearch)
 }
 
 func (d *Mem) lookup(name string) (*node, error) {

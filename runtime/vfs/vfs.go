@@ -97,10 +97,12 @@ func (i Info) ToDir() bool { return i.Mode.Type() == fs.ModeSymlink && i.Dir != 
 // Regular reports whether the entry is a regular file.
 func (i Info) Regular() bool { return i.Mode.IsRegular() }
 
+func validName(name string) bool { return fs.ValidPath(name) && strings.IndexByte(name, 0) < 0 }
+
 // splitName checks a name and splits it into the steps to its parent directory and its last
 // element. The name "." has no steps and the last element ".".
 func splitName(name string) (steps []string, last string, err error) {
-	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+	if !validName(name) {
 		return nil, "", fs.ErrInvalid
 	}
 	all := strings.Split(name, "/")
