@@ -29,14 +29,22 @@ type plain struct {
 	closedAfter time.Duration
 }
 
+// wholeOf is the expression for a name all of which matches.
+func wholeOf(expr string) string { return `\A(?:` + expr + `)\z` }
+
+var wholeDefault = regexp.MustCompile(wholeOf(DefaultPattern))
+
 func newPlain(c *Config) (*plain, error) {
 	expr := DefaultPattern
 	if c.Pattern != nil {
 		expr = c.Pattern.String()
 	}
-	whole, err := regexp.Compile(`\A(?:` + expr + `)\z`)
-	if err != nil {
-		return nil, fmt.Errorf("pattern: %w", err)
+	whole := wholeDefault
+	if expr != DefaultPattern {
+		var err error
+		if whole, err = regexp.Compile(wholeOf(expr)); err != nil {
+			return nil, fmt.Errorf("pattern: %w", err)
+		}
 	}
 	p := &plain{source: c.Name, pattern: whole, group0: whole.SubexpIndex(groupBase), next: c.Next,
 		closedAfter: c.ClosedAfter}
