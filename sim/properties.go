@@ -324,20 +324,18 @@ func (o *Oracle) seeStore(p Point) {
 	if err != nil {
 		return // rest says so
 	}
-	keys, err := objstore.NewKeys(ledger.id)
-	must(err)
-	k, err := keys.Parse(p.Name)
+	k, ok := o.w.parseKey(ledger.id, p.Name)
 	l := ledger.log(k.Log)
 	late := o.w.zombie() && l != nil && l.knows(k)
-	if why := unannounced(l, k, err); why != "" && !late {
+	if why := unannounced(l, k, ok); why != "" && !late {
 		o.violate(PersistBeforeAct, "%s is uploaded: %s", p.Name, why)
 	}
 }
 
 // unannounced says why an object must not be uploaded now; "" if it may.
-func unannounced(l *ledgerLog, k objstore.Key, err error) string {
-	if err != nil {
-		return err.Error()
+func unannounced(l *ledgerLog, k objstore.Key, ok bool) string {
+	if !ok {
+		return "it is no key of tierd's"
 	}
 	if k.Kind == objstore.KeyProbe {
 		return "" // of the clock: it names nothing, and goes at once

@@ -117,8 +117,8 @@ func (o *Oracle) removes(key string) {
 		return // rest says so
 	}
 	store := o.w.storeNow(ledger.id)
-	k, err := store.keys.Parse(key)
-	if err != nil {
+	k, ok := o.w.parseKey(ledger.id, key)
+	if !ok {
 		o.violate(OrphanNeverLive, "%s is removed, and is no object of tierd's", key)
 		return
 	}

@@ -47,7 +47,7 @@ type storeRead struct {
 	changes uint64
 	ledger  string
 	truth   *storeTruth
-	seen    map[string]*object // every key that ever was, as it was last
+	parsed  map[string]objstore.Key // every key that ever was
 	names   map[tier.ObjectKey]string
 }
 
@@ -56,15 +56,16 @@ func (w *World) readStore(ledger string) *storeTruth {
 	must(err)
 	t := &storeTruth{w: w, ledger: ledger, keys: store.Keys(), store: store,
 		facts: map[tier.LogID]*manifestTruth{}}
+	var objects, others []*object // of the look before, that come next
 	if last := w.storeRead.truth; last != nil {
-		t.objects = make([]*object, 0, len(last.objects)+1)
-		t.others = make([]*object, 0, len(last.others)+1)
+		objects, others = last.objects, last.others
+		t.objects = make([]*object, 0, len(objects)+1)
+		t.others = make([]*object, 0, len(others)+1)
 	}
 	w.Objects.Look(func(key string, data []byte) {
-		o := w.storeRead.seen[key]
+		o := cmp.Or(next(&objects, key), next(&others, key))
 		if o == nil || !same(o.data, data) {
-			o = newObject(t.keys, key, data)
-			w.storeRead.seen[key] = o // a world has one ledger id
+			o = w.newObject(ledger, key, data)
 		}
 		if o.Kind == objstore.KeyFile {
 			t.objects = append(t.objects, o)
@@ -78,12 +79,39 @@ func (w *World) readStore(ledger string) *storeTruth {
 	return t
 }
 
-func newObject(keys objstore.Keys, key string, data []byte) *object {
-	k, err := keys.Parse(key)
-	if err != nil {
-		k.Kind = ""
+// next takes the object with the key off a list, with all that come before it; nil if it has none.
+func next(list *[]*object, key string) *object {
+	for len(*list) > 0 {
+		switch first := (*list)[0]; cmp.Compare(first.key, key) {
+		case 0:
+			*list = (*list)[1:]
+			return first
+		case 1:
+			return nil
+		}
+		*list = (*list)[1:]
 	}
+	return nil
+}
+
+func (w *World) newObject(ledger, key string, data []byte) *object {
+	k, _ := w.parseKey(ledger, key)
 	return &object{key: key, Key: k, data: data, sum: sha256.Sum256(data)}
+}
+
+// parseKey takes a key apart; ok is false, and its kind empty, if it is none of tierd's. A world
+// has one ledger id.
+func (w *World) parseKey(ledger, key string) (k objstore.Key, ok bool) {
+	k, known := w.storeRead.parsed[key]
+	if !known {
+		keys, err := objstore.NewKeys(ledger)
+		must(err)
+		if k, err = keys.Parse(key); err != nil {
+			k = objstore.Key{}
+		}
+		w.storeRead.parsed[key] = k
+	}
+	return k, k.Kind != ""
 }
 
 // same reports whether the two are the same bytes in the same place.

@@ -177,7 +177,7 @@ var pattern = regexp.MustCompile(logdir.DefaultPattern)
 func NewWorld(c Config, now tier.Time) (*World, error) {
 	w := &World{Config: c, Now: now, openBolt: openBolt, manifests: map[tier.LogID]*manifestTruth{},
 		paths:     map[string]parsedPath{},
-		storeRead: storeRead{seen: map[string]*object{}, names: map[tier.ObjectKey]string{}}}
+		storeRead: storeRead{parsed: map[string]objstore.Key{}, names: map[tier.ObjectKey]string{}}}
 	w.Disk = vfs.NewMem(func() tier.Time { return w.Now })
 	for _, dir := range []string{sourceDir, auditDir} {
 		if err := w.Disk.Mkdir(dir); err != nil {

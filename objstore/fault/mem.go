@@ -30,13 +30,14 @@ const keyBytesMax = 1024
 type Mem struct {
 	now     func() time.Time
 	mu      sync.Mutex
-	objects map[string]object
-	keys    []string       // of objects, ascending
+	objects map[string]*object
+	sorted  []*object      // ascending by key
 	dirs    map[string]int // how many objects lie below the directory
 	changes uint64
 }
 
 type object struct {
+	key      string
 	data     []byte // never changed in place
 	modified time.Time
 }
@@ -45,14 +46,18 @@ var _ thanos.Bucket = (*Mem)(nil)
 
 // NewMem returns an empty bucket.
 func NewMem(now func() time.Time) *Mem {
-	return &Mem{now: now, objects: map[string]object{}, dirs: map[string]int{}}
+	return &Mem{now: now, objects: map[string]*object{}, dirs: map[string]int{}}
 }
 
 // Keys returns the keys of all objects, ascending.
 func (m *Mem) Keys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.keys)
+	keys := make([]string, len(m.sorted))
+	for i, o := range m.sorted {
+		keys[i] = o.key
+	}
+	return keys
 }
 
 // Look gives f every object in order of key, past all faults. The bytes are never changed in place:
@@ -60,8 +65,8 @@ func (m *Mem) Keys() []string {
 func (m *Mem) Look(f func(key string, data []byte)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, key := range m.keys {
-		f(key, slices.Clip(m.objects[key].data))
+	for _, o := range m.sorted {
+		f(o.key, slices.Clip(o.data))
 	}
 }
 
@@ -77,7 +82,10 @@ func (m *Mem) Object(key string) ([]byte, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o, ok := m.objects[key]
-	return bytes.Clone(o.data), ok
+	if !ok {
+		return nil, false
+	}
+	return bytes.Clone(o.data), true
 }
 
 // Put stores an object, past all faults, as bit rot and strangers do.
@@ -93,14 +101,16 @@ func (m *Mem) Remove(key string) {
 func (m *Mem) store(key string, data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.objects[key]; !ok {
-		i, _ := slices.BinarySearch(m.keys, key)
-		m.keys = slices.Insert(m.keys, i, key)
+	o, ok := m.objects[key]
+	if !ok {
+		o = &object{key: key}
+		m.objects[key] = o
+		m.sorted = slices.Insert(m.sorted, m.place(key), o)
 		for dir := range parents(key) {
 			m.dirs[dir]++
 		}
 	}
-	m.objects[key] = object{data: data, modified: m.now()}
+	o.data, o.modified = data, m.now()
 	m.changes++
 }
 
@@ -109,8 +119,8 @@ func (m *Mem) remove(key string) bool {
 		return false
 	}
 	delete(m.objects, key)
-	i, _ := slices.BinarySearch(m.keys, key)
-	m.keys = slices.Delete(m.keys, i, i+1)
+	i := m.place(key)
+	m.sorted = slices.Delete(m.sorted, i, i+1)
 	m.changes++
 	for dir := range parents(key) {
 		if m.dirs[dir]--; m.dirs[dir] == 0 {
@@ -118,6 +128,14 @@ func (m *Mem) remove(key string) bool {
 		}
 	}
 	return true
+}
+
+// place is where the key is among all, or would be.
+func (m *Mem) place(key string) int {
+	i, _ := slices.BinarySearchFunc(m.sorted, key, func(o *object, key string) int {
+		return strings.Compare(o.key, key)
+	})
+	return i
 }
 
 // parents gives the directories that key lies in, each with its slash.
@@ -201,7 +219,7 @@ func (m *Mem) get(ctx context.Context, key string) (object, error) {
 	if !ok {
 		return object{}, fmt.Errorf("get %s: %w", key, ErrNotFound)
 	}
-	return o, nil
+	return *o, nil
 }
 
 // Get implements thanos.Bucket.
@@ -288,10 +306,8 @@ func (m *Mem) list(prefix string, p thanos.IterParams) []thanos.IterObjectAttrib
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []thanos.IterObjectAttributes
-	seen := map[string]bool{}
-	first, _ := slices.BinarySearch(m.keys, prefix)
-	for _, key := range m.keys[first:] {
-		o := m.objects[key]
+	for _, o := range m.sorted[m.place(prefix):] {
+		key := o.key
 		rest, ok := strings.CutPrefix(key, prefix)
 		if !ok {
 			break // all that have the prefix stand together
@@ -299,18 +315,14 @@ func (m *Mem) list(prefix string, p thanos.IterParams) []thanos.IterObjectAttrib
 		a := thanos.IterObjectAttributes{Name: key}
 		if i := strings.IndexByte(rest, '/'); i >= 0 && !p.Recursive {
 			a.Name = key[:len(prefix)+i+1]
-			if seen[a.Name] {
-				continue
+			if n := len(out); n > 0 && out[n-1].Name == a.Name {
+				continue // what lies in a directory stands together, too
 			}
-			seen[a.Name] = true
 		} else if p.LastModified {
 			a.SetLastModified(o.modified)
 		}
 		out = append(out, a)
 	}
-	slices.SortFunc(out, func(a, b thanos.IterObjectAttributes) int {
-		return strings.Compare(a.Name, b.Name)
-	})
 	return out
 }
 
