@@ -73,14 +73,9 @@ func (s *Source) drop(root vfs.Dir, dir string, target gate.Target) error {
 	if err != nil {
 		return err
 	}
-	if seg.bytes != target.Bytes {
-		// A file of the segment came, went or changed since it was asked about: nobody copied that.
-		return fmt.Errorf("%s: %w: its files have %d bytes, and the permit is for %d",
-			seg.name, tier.ErrChanged, seg.bytes, target.Bytes)
-	}
-	if seg.rest != target.Rest {
-		return fmt.Errorf("%s: %w: a file beside it was written since it was asked about", seg.name,
-			tier.ErrChanged)
+	if seg.rest != target.Rest { // names, sizes, times and inodes of all files but the one to be taken
+		return fmt.Errorf("%s: %w: a file beside it came, went or was written since it was asked about",
+			seg.name, tier.ErrChanged)
 	}
 	if err := t.take(seg.name, target.File); err != nil {
 		return errors.Join(err, t.putRight())

@@ -182,6 +182,7 @@ func TestDropRefuses(t *testing.T) {
 		text   string
 	}{
 		{"never", never, nil, nil, "local_delete"},
+		{"only looked at", func(c *logdir.Config) { c.ReadOnly = true }, nil, nil, "only looked at"},
 		{"a broker runs", busy, nil, nil, "does not hold the lock"},
 		{"nobody knows whether a broker runs", broken, nil, nil, "does not hold the lock"},
 		{"another size", nil, func(_ *world, _ *victim, g *gate.Target) { g.File.Size++ },
@@ -533,6 +534,28 @@ func TestAFileThatCameLaterIsNotDropped(t *testing.T) {
 	}
 	if got := w.names("a/b"); !slices.Equal(got, before) {
 		t.Errorf("left are %v, want %v", got, before)
+	}
+}
+
+// TestAFileThatComesWhileItIsDroppedStays: the records are condemned already, and what came beside
+// them since the look was copied by nobody.
+func TestAFileThatComesWhileItIsDroppedStays(t *testing.T) {
+	t.Parallel()
+	w := newMem(t)
+	v := victims(t)[1]
+	s := v.fill(w)
+	w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
+		if op.Kind == vfs.OpRename && strings.HasSuffix(op.To, ".dead") {
+			w.mem.SetFault(nil)
+			w.put("a/b/1.late", []byte("never copied"))
+		}
+		return vfs.Proceed, nil
+	})
+	if err := v.drop(t, s, v.targetNow(w)); err != nil {
+		t.Error(err)
+	}
+	if got, want := w.names("a/b"), []string{"1.late", "5.crc", "5.log"}; !slices.Equal(got, want) {
+		t.Errorf("left are %v, want %v", got, want)
 	}
 }
 

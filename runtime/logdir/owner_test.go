@@ -17,6 +17,7 @@ import (
 type fakeBroker struct {
 	owner tier.Owner
 	err   error
+	keeps bool // it gives nothing up, and says so
 	asked []string
 }
 
@@ -30,7 +31,7 @@ func (b *fakeBroker) DeleteBelow(_ context.Context, id tier.LogID, node int32, i
 	term tier.LeaderEpoch, offset tier.Offset) (tier.Offset, error) {
 	b.asked = append(b.asked, fmt.Sprintf("delete %s below %d at %d of %s in %d", id, offset, node,
 		incarnation, term))
-	if b.err == nil {
+	if b.err == nil && !b.keeps {
 		b.owner.Start = max(b.owner.Start, offset)
 	}
 	return b.owner.Start, b.err
@@ -147,6 +148,8 @@ func TestVet(t *testing.T) {
 		"a record that cannot be read": {func(w *world, b *fakeBroker) {
 			w.put("orders-0/leader-epoch-checkpoint", []byte("0\nx\n"))
 		}, func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "leader-epoch-checkpoint"},
+		"it has less of the last epoch": {func(_ *world, b *fakeBroker) { b.owner.Ends[1].End = 190 },
+			func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "epoch 4 ends at 190"},
 		"fewer answers": {func(_ *world, b *fakeBroker) { b.owner.Ends = b.owner.Ends[:1] },
 			func(f *gate.OwnerFacts) { f.Lineage = tier.No }, "1 epochs of 2"},
 	} {
@@ -165,12 +168,38 @@ func TestVet(t *testing.T) {
 	}
 }
 
+// TestVetWithoutEpochs: where neither batches nor directory have any there is nothing to compare. A
+// directory that has them shows by its last one whether it is the leader's.
+func TestVetWithoutEpochs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		record string
+		want   tier.Truth
+	}{
+		"none":                       {"", tier.Yes},
+		"those of the leader":        {"0\n1\n7 250\n", tier.Yes},
+		"those of one that was left": {"0\n1\n5 250\n", tier.No},
+	} {
+		w, b, s := owned(t)
+		if w.remove("orders-0/leader-epoch-checkpoint"); c.record != "" {
+			w.put("orders-0/leader-epoch-checkpoint", []byte(c.record))
+		}
+		b.owner.Ends = nil
+		plain := content
+		plain.Lineage = nil
+		if f := s.Vet(context.Background(), logID(t, "orders/0"), plain); f.Lineage != c.want {
+			t.Errorf("%s: %+v, want %s", name, f, c.want)
+		}
+	}
+}
+
 // TestVetReadsTheDirectory: what the directory does not say of itself is not known.
 func TestVetReadsTheDirectory(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{
-		"meta.properties":             "version=1\ncluster.id=C\n",
-		"orders-0/partition.metadata": "version: 9\n",
+	for text, name := range map[string]string{
+		"version=1\ncluster.id=C\n": "meta.properties",
+		"version=1\nnode.id=1\n":    "meta.properties",
+		"version: 9\n":              "orders-0/partition.metadata",
 	} {
 		w, b, s := owned(t)
 		w.put(name, []byte(text))
@@ -246,6 +275,7 @@ func TestGiveRefuses(t *testing.T) {
 		"another file": func(_ *world, _ *fakeBroker, x *gate.Target) { x.File.Inode++ },
 		"other bytes":  func(_ *world, _ *fakeBroker, x *gate.Target) { x.Bytes++ },
 		"refused":      func(_ *world, b *fakeBroker, _ *gate.Target) { b.err = errors.New("no") },
+		"half-done":    func(_ *world, b *fakeBroker, _ *gate.Target) { b.keeps = true },
 		"vanished": func(w *world, _ *fakeBroker, _ *gate.Target) {
 			w.remove(v.dir + "/" + v.records)
 		},
