@@ -53,6 +53,7 @@ type rig struct {
 	brake        tier.Brake
 	paused       *tier.Reason
 	asked        func()        // when the policies are
+	facts        []gate.Facts  // that the policies were asked about
 	answer       gate.Decision // of the policies
 	sound        tier.Truth    // what a look at the copies found
 	attempts     byte
@@ -124,7 +125,8 @@ func (r *rig) generation() *Generation {
 }
 
 // Decide makes the rig the policies.
-func (r *rig) Decide(context.Context, *gate.Facts) (gate.Decision, error) {
+func (r *rig) Decide(_ context.Context, f *gate.Facts) (gate.Decision, error) {
+	r.facts = append(r.facts, *f)
 	if r.asked != nil {
 		r.asked()
 	}

@@ -73,10 +73,17 @@ func TestCompare(t *testing.T) {
 			if (len(s.Clips) == 1) != (c.at > 0) || c.at > 0 && s.Clips[0].Offset != c.at {
 				t.Errorf("cut off at %+v, want %d", s.Clips, c.at)
 			}
-			// Asked once more by an engine that did not hear, nothing is cut off again.
-			want[engine.Result](r, r.do(f))
-			if again, _ := r.ledger.Log(orders); len(again.Clips) != len(s.Clips) {
-				t.Errorf("asked again: cut off at %+v", again.Clips)
+			if c.at == 0 {
+				return
+			}
+			// An engine that did not hear asks once more, and is told. One that did, and sees another
+			// leader below, is told of that.
+			again := want[engine.Diverged](r, r.do(f))
+			f.Clips, r.source.batches = s.Clips[0].Position+1, leaders(9, 0)
+			r.source.seen = nil
+			below := want[engine.Diverged](r, r.do(f)).State.Clips
+			if len(again.State.Clips) != 1 || below[len(below)-1].Offset != 0 {
+				t.Errorf("asked again: cut off at %+v; below that: %+v", again.State.Clips, below)
 			}
 		})
 	}

@@ -432,6 +432,9 @@ func TestAHoleIsLookedForAgain(t *testing.T) {
 		"the log is gone": {func(r *rig) {
 			r.must(r.disk.Rename("wal/orders/0", "wal/orders/1"))
 		}, tier.CodeVanished},
+		"nothing is there": {func(r *rig) {
+			r.source.seen = func(s *tier.Scan) { s.Segments = nil }
+		}, tier.CodeSourceUnread},
 		"not everything can be read": {func(r *rig) {
 			r.must(r.disk.Symlink("x", "wal/orders/0/"+fileName(5)))
 		}, tier.CodeSourceUnread},

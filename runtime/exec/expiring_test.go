@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/policies/gate"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
@@ -112,6 +113,14 @@ func TestAStartMovesOverAPrefixAlone(t *testing.T) {
 		"there is a gap": {func(r *rig) []tier.Position {
 			return []tier.Position{r.copied(0), r.copied(20)}
 		}, 10, tier.CodePrefixBlocked},
+		"there is a hole": {func(r *rig) []tier.Position {
+			all, before := []tier.Position{r.copied(0)}, r.segment(0)
+			r.must(r.disk.Remove("wal/orders/0/" + fileName(10)))
+			want[engine.HoleDone](r, r.do(engine.RecordHole{ID: 6, Log: orders, Source: "wal",
+				Range: tier.Range{Base: 10, Next: 20}, Cause: tier.HoleSourceGone,
+				Before: before}))
+			return append(all, r.copied(20))
+		}, 10, tier.CodePrefixBlocked},
 		"something below is copied still": {func(r *rig) []tier.Position {
 			return []tier.Position{r.copied(10)}
 		}, 0, tier.CodePrefixBlocked},
@@ -150,6 +159,80 @@ func TestAStartMovesOverAPrefixAlone(t *testing.T) {
 	}
 }
 
+// TestWhatIsLeftIsAskedAbout: a limit of size lets go what exceeds it, and not all the same.
+func TestWhatIsLeftIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.opened()
+	f := r.expireEffect(r.copied(0), r.copied(10))
+	f.Remote.Range = tier.Range{Base: 0, Next: 20}
+	want[engine.Moved](r, r.do(f))
+	if n := len(r.facts); n != 2 {
+		t.Fatalf("asked %d times, want twice", n)
+	}
+	if a, b := r.facts[0].Log, r.facts[1].Log; a.RemoteStart != 0 || b.RemoteStart != 10 ||
+		a.RemoteBytes != f.Remote.Bytes || b.RemoteBytes != f.Segments[1].Bytes {
+		t.Errorf("asked about %+v, then %+v", a, b)
+	}
+	all := engine.Extent{Range: tier.Range{Base: 5, Next: 30}, Segments: 1, Bytes: 7}
+	for next, left := range map[tier.Offset]tier.Range{
+		3: {Base: 5, Next: 30}, 20: {Base: 20, Next: 30}, 40: {Base: 30, Next: 30}} {
+		got := without(all, engine.RemoteCandidate{Remote: tier.Remote{Bytes: 9,
+			Range: tier.Range{Base: 0, Next: next}}})
+		if want := (engine.Extent{Range: left}); got != want {
+			t.Errorf("without what ends at %d: %+v, want %+v", next, got, want)
+		}
+	}
+}
+
+// TestACopyAheadMayGoWhereNothingIsCopied: with tiering off nothing below it is waited for.
+func TestACopyAheadMayGoWhereNothingIsCopied(t *testing.T) {
+	t.Parallel()
+	r, all := disabled(t, 10)
+	if m := want[engine.Moved](r, r.do(r.expireEffect(all...))); m.Start != 20 {
+		t.Errorf("moved to %d, want 20", m.Start)
+	}
+}
+
+// TestWhatWasDroppedGoes, whatever the configuration says of the table by now.
+func TestWhatWasDroppedGoes(t *testing.T) {
+	t.Parallel()
+	r, f := expiredRig(t)
+	_, err := r.ledger.Append(context.Background(), tier.TableDropped{Table: "orders", At: r.now})
+	r.must(err)
+	r.governed, f.Action = false, tier.DisableDelete
+	if done := want[engine.Removed](r, r.do(f)); len(done.Positions) != 1 {
+		t.Errorf("%+v, want it removed", done)
+	}
+}
+
+// TestDenied: only an answer of the policies is one, which does not hold up DISABLED.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	reasons := func(codes ...tier.Code) (out []tier.Reason) {
+		for _, c := range codes {
+			out = append(out, tier.Reason{Code: c})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		v    gate.Verdict
+		want bool
+	}{
+		"denied":    {gate.Verdict{Reasons: reasons(tier.CodeDenied)}, true},
+		"it may go": {gate.Verdict{Delete: true, Reasons: reasons(tier.CodeDenied)}, false},
+		"an error":  {gate.Verdict{Reasons: reasons(tier.CodeDenied, tier.CodePolicyError)}, false},
+		"no fact":   {gate.Verdict{Reasons: reasons(tier.CodeFactUnknown)}, false},
+		"the guard's": {gate.Verdict{Guard: reasons(tier.CodeClock),
+			Reasons: reasons(tier.CodeClock)}, false},
+	} {
+		if got := denied(c.v); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // TestAClipCountsWhereNothingIsCopied: with tiering off nothing is asked of the copied offset, and
 // what a clip cut off a copy leaves no start behind it.
 func TestAClipCountsWhereNothingIsCopied(t *testing.T) {
@@ -184,6 +267,22 @@ func TestThePolicyIsTheOneThatWasFixed(t *testing.T) {
 		if (len(done.Positions) == 1) != (policy == tier.PolicyDelete) {
 			t.Errorf("disabled with %s: %+v", policy, done)
 		}
+	}
+}
+
+// TestAManifestThatCannotBeListed shows nothing, least of all that the ledger knows it.
+func TestAManifestThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	r, f := expiredRig(t)
+	r.bucket.SetHook(fault.On(fault.OpIter, fault.Effect{Err: errOut}))
+	done := want[engine.Removed](r, r.do(f))
+	if len(done.Kept) != 1 || done.Kept[0].Reasons[0].Code != tier.CodeLedgerStale {
+		t.Errorf("removal: %+v, want it kept", done)
+	}
+	r.boot() // a process that has not looked yet
+	if why := r.x.MayRecord(context.Background(), orders); why == nil ||
+		why.Code != tier.CodeStoreError {
+		t.Errorf("record: %+v, want it to wait", why)
 	}
 }
 

@@ -53,7 +53,14 @@ func TestInterruptedDeletionsAreResolvedByLooking(t *testing.T) {
 func TestWhatCannotBeLookedAtKeepsItsLog(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*rig, error){
-		"look":   func(r *rig, err error) { r.source.look = func() error { return err } },
+		"look": func(r *rig, err error) { r.source.look = func() error { return err } },
+		"look at the whole": func(r *rig, err error) {
+			if err != nil {
+				r.must(r.disk.Symlink("nowhere", "wal/orders/0/"+fileName(5)))
+				return
+			}
+			r.must(r.disk.Remove("wal/orders/0/" + fileName(5)))
+		},
 		"settle": func(r *rig, err error) { r.source.settle = func() error { return err } },
 	} {
 		t.Run(name, func(t *testing.T) {

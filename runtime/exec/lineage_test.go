@@ -66,6 +66,21 @@ func TestAClippedCopyIsNoProof(t *testing.T) {
 	}())), tier.CodeLineage)
 }
 
+// TestAClipBehindACopyIsNotItsOwn: what was written anew lies behind it.
+func TestAClipBehindACopyIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.opened()
+	f := r.deleteEffect(r.copied(0))
+	r.copied(10)
+	_, err := r.ledger.Append(context.Background(), tier.Diverged{Log: orders, Offset: 10, At: r.now})
+	r.must(err)
+	if d := want[engine.Deleted](r, r.do(f)); len(d.Gone) != 1 {
+		t.Errorf("%+v, want it gone", d)
+	}
+}
+
 // TestDisputes finds the lowest offset at which content and copies are of different leaders.
 func TestDisputes(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,24 @@ func TestALogThatCannotBeReadIsNotOpened(t *testing.T) {
 	}
 }
 
+// TestALogOfWhichHalfCanBeReadIsNotOpened: where it begins is not known either. One whose first
+// segments went since it was scanned is opened where it began then.
+func TestALogOfWhichHalfCanBeReadIsNotOpened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.must(r.disk.Symlink("nowhere", "wal/orders/0/"+fileName(5)))
+	failed := want[engine.Failed](r, r.do(r.openEffect()))
+	if _, known := r.ledger.Log(orders); known || failed.Reason.Code != tier.CodeSourceUnread {
+		t.Errorf("failed for %+v, known: %t; want it not opened", failed.Reason, known)
+	}
+	r.must(r.disk.Remove("wal/orders/0/" + fileName(5)))
+	r.must(r.disk.Remove("wal/orders/0/" + fileName(0)))
+	if o := want[engine.Opened](r, r.do(r.openEffect())); o.State.Start != 0 {
+		t.Errorf("opened at %d, want 0", o.State.Start)
+	}
+}
+
 // TestAnEpochBeginsWhereTheLogDoes: after a disablement by delete nothing older counts, and a
 // segment that came back after the scan is part of what the new epoch has to copy.
 func TestAnEpochBeginsWhereTheLogDoes(t *testing.T) {
@@ -99,6 +117,13 @@ func TestAStartIsNotMovedOverWhatCameBack(t *testing.T) {
 	r.must(r.disk.Remove("wal/orders/0/" + fileName(0)))
 	if m := want[engine.Moved](r, r.do(f)); m.Start != 10 {
 		t.Errorf("then moved to %d, want 10", m.Start)
+	}
+	r.write(fileName(0), "segment 0\n") // of a start that was moved already nothing is asked
+	want[engine.Moved](r, r.do(f))
+	f.Start, r.unconfigured = 20, true
+	f.Expired = nil
+	if m := want[engine.Moved](r, r.do(f)); m.Start != 20 {
+		t.Errorf("without a source moved to %d, want 20", m.Start)
 	}
 }
 

@@ -76,6 +76,22 @@ func TestTheSegmentIsTheCopys(t *testing.T) {
 	r.kept(r.do(f), tier.CodeNotCopied)
 }
 
+// TestEachFileIsTheCopys: one that lies beside the records was written anew, of the same size, and
+// the last one was not.
+func TestEachFileIsTheCopys(t *testing.T) {
+	t.Parallel()
+	beside := func(ext string) string { return strings.Replace(fileName(0), ".log", ext, 1) }
+	r := newRig(t)
+	r.roll(2)
+	r.write(beside(".crc"), "one")
+	r.write(beside(".sum"), "two")
+	r.opened()
+	pos := r.copied(0)
+	r.now++
+	r.write(beside(".crc"), "ONE")
+	r.kept(r.do(r.deleteEffect(pos)), tier.CodeChanged)
+}
+
 // TestOtherBytesAreSeenBeforeTheLedgerIsAsked: it would refuse them as well.
 func TestOtherBytesAreSeenBeforeTheLedgerIsAsked(t *testing.T) {
 	t.Parallel()
