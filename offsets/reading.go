@@ -17,6 +17,7 @@ import (
 // Reading has read nothing. It is not safe for concurrent use.
 type Reading struct {
 	ID     string            // of the ledger
+	Clock  tier.Time         // as Ledger.Clock
 	Logs   []*LogReading     // in the order in which they were opened
 	Tables []tier.TableState // ascending by name
 
@@ -57,7 +58,8 @@ func (r *Reading) read(from *sortedMap) (now Reading, err error) {
 	if err != nil {
 		return now, err
 	}
-	now = Reading{ID: r.ID, root: l.index.root, ids: make([]*byte, 0, len(r.ids)+1)}
+	now = Reading{ID: r.ID, Clock: l.index.root.clock, root: l.index.root,
+		ids: make([]*byte, 0, len(r.ids)+1)}
 	if now.root.id != r.root.id || now.ID == "" {
 		now.ID = hex.EncodeToString(now.root.id[:])
 	}

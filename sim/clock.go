@@ -54,18 +54,25 @@ func (w *World) tendClock() error {
 	if w.Config.MaxClockStep == 0 || w.process.err != nil {
 		return w.process.err
 	}
+	if w.oracle != nil {
+		w.oracle.vouched.looked(w.Now, tier.Time(w.Config.MaxClockStep))
+	}
 	why := w.clockStep()
 	if (why == nil) != (w.process.clock == nil) {
 		w.process.clock = why
 		w.step(engine.ClockJudged{Reason: why})
 	}
-	if why != nil || w.Now.Sub(w.process.ledger.Clock()) < clockEvery {
-		return nil
+	var err error
+	if why == nil && w.Now.Sub(w.process.ledger.Clock()) >= clockEvery {
+		err = w.act(func() error {
+			_, err := w.process.ledger.Append(context.Background(), tier.ClockSeen{At: w.Now})
+			return err
+		})
 	}
-	return w.act(func() error {
-		_, err := w.process.ledger.Append(context.Background(), tier.ClockSeen{At: w.Now})
-		return err
-	})
+	if w.oracle != nil && why == nil && err == nil {
+		w.oracle.vouched.noted(w.Now)
+	}
+	return err
 }
 
 // Elapse lets time pass for a process that runs: it sees it pass.
@@ -102,6 +109,9 @@ func (h *play) left(d time.Duration) time.Duration {
 func (w *World) AcceptClock() error {
 	return w.orders(func() error {
 		_, err := w.process.ledger.Append(context.Background(), tier.ClockAccepted{At: w.Now})
+		if w.oracle != nil {
+			w.oracle.accepted(w.Now)
+		}
 		if err == nil {
 			w.process.clock = nil
 			w.step(engine.ClockJudged{})

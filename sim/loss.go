@@ -105,8 +105,8 @@ func (o *Oracle) passes(x *file) bool {
 	})
 }
 
-// accepted (S6): nothing is recorded as lost that no operator gave up.
-func (o *Oracle) accepted(l *ledgerLog) {
+// givenUpAll (S6): nothing is recorded as lost that no operator gave up.
+func (o *Oracle) givenUpAll(l *ledgerLog) {
 	for _, f := range l.facts {
 		if f.Hole == nil || f.Hole.Cause != tier.HoleLossAccepted {
 			continue

@@ -91,8 +91,9 @@ type Oracle struct {
 	keeps      map[tier.LogID]map[tier.Offset]bool // what plugins asked to keep, in this life
 	deletions  []deletion
 	clock      tier.Time // the highest time seen
-	changed    bool      // something did, since rest looked
-	blind      bool      // it only takes notes
+	vouched    vouched
+	changed    bool // something did, since rest looked
+	blind      bool // it only takes notes
 	departures []departed
 	fence      fence
 	judged     int      // deletions that the user's properties were asked about
@@ -431,7 +432,7 @@ func (o *Oracle) rest() {
 	o.fences(ledger)
 	for _, l := range ledger.logs {
 		t := ledger.table(l.state.Log.Table)
-		o.accepted(l)
+		o.givenUpAll(l)
 		o.started(l, t)
 		o.monotone(l)
 		if !o.old { // an old one counts what has expired since

@@ -117,6 +117,96 @@ func TestTheOracleLetsRemoteDataGo(t *testing.T) {
 	}
 }
 
+// TestTheOracleSeesWhatTheClockForbids commits what leaves no copy, after the wall clock took a
+// step that nobody accepted.
+func TestTheOracleSeesWhatTheClockForbids(t *testing.T) {
+	t.Parallel()
+	week := 7 * 24 * time.Hour
+	seen(t, map[string]crime{
+		"the start moves after the clock leapt": {Gated, func(r *rig) {
+			r.steps(week)
+			r.w.Advance(week + time.Minute)
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}},
+		"the start moves after the clock leapt twice, and a process saw it": {Gated, func(r *rig) {
+			r.steps(4 * 24 * time.Hour)
+			for range 2 {
+				r.w.Advance(5 * 24 * time.Hour)
+				r.do(r.w.tendClock())
+			}
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}},
+		"the start moves, and that the clock is right was not recorded": {Gated, func(r *rig) {
+			r.steps(week)
+			r.w.Advance(week + time.Minute)
+			r.w.Watch = func(Point) Fate { return Fail }
+			if err := r.w.AcceptClock(); err == nil {
+				r.t.Fatal("the ledger does not fail")
+			}
+			r.w.Watch = nil
+			r.w.Kill()
+			r.do(r.w.Start())
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}},
+		"the start moves after the clock went far back": {Gated, func(r *rig) {
+			r.steps(time.Hour)
+			r.do(r.w.Elapse(week + time.Minute))
+			r.w.Advance(-2 * time.Hour)
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}},
+		"an object goes after the clock leapt": {Gated, func(r *rig) {
+			r.expired(week)
+			r.steps(week)
+			r.w.Advance(week + time.Minute)
+			r.deletes(r.object(0))
+		}},
+	})
+}
+
+// steps bounds the steps of the wall clock, which a process has looked at.
+func (r *rig) steps(most time.Duration) {
+	r.t.Helper()
+	r.w.Config.MaxClockStep = most
+	r.do(r.w.tendClock())
+}
+
+// TestTheOracleTakesAClockThatIsVouchedFor: it went on before the eyes of a process, or an operator
+// accepted it.
+func TestTheOracleTakesAClockThatIsVouchedFor(t *testing.T) {
+	t.Parallel()
+	week := 7 * 24 * time.Hour
+	for name, passes := range map[string]func(*rig){
+		"it went on": func(r *rig) { r.do(r.w.Elapse(week + time.Minute)) },
+		"accepted": func(r *rig) {
+			r.w.Advance(week + time.Minute)
+			r.do(r.w.AcceptClock())
+		},
+		"accepted, and the process is told that it failed": func(r *rig) {
+			r.w.Advance(week + time.Minute)
+			r.w.Watch = func(Point) Fate { return FailAfter }
+			if err := r.w.AcceptClock(); err == nil {
+				r.t.Fatal("the ledger does not fail")
+			}
+			r.w.Watch = nil
+			r.w.Kill()
+			r.do(r.w.Start())
+		},
+	} {
+		if said := judged(t, func(r *rig) {
+			r.steps(24 * time.Hour)
+			passes(r)
+			r.allows(tier.DeleteRemote, 0)
+			r.movesStart(10)
+		}); len(said) > 0 {
+			t.Errorf("%s: %v", name, said)
+		}
+	}
+}
+
 // TestTheOracleLetsGoWhatIsBeyondALimit: as long as what stays fills table.log.bytes, nothing has
 // to be old.
 func TestTheOracleLetsGoWhatIsBeyondALimit(t *testing.T) {

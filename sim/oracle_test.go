@@ -171,6 +171,15 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 			r.announce(0)
 			r.drops(0)
 		}},
+		"a deletion without a proof after the clock leapt": {Gated, func(r *rig) {
+			r.appends(tier.TierChanged{Table: orders.Table, State: tier.Disabling, Epoch: 2,
+				Policy: tier.PolicyRetain, At: r.w.Now})
+			r.steps(24 * time.Hour)
+			r.w.Advance(8 * 24 * time.Hour)
+			r.allows(tier.DeleteLocal, 0)
+			r.announce(0)
+			r.drops(0)
+		}},
 		"a deletion that a policy denies": {Gated, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
 			r.oracle.Denied = func(tier.LogID) bool { return true }

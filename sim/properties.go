@@ -178,6 +178,8 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "the brake's limit is reached"
 	case o.w.Config.Delete != tier.LocalDeleteUnlink:
 		return "local_delete is " + string(o.w.Config.Delete)
+	case o.untiered(f.log) && o.leapt() != "":
+		return o.leapt()
 	case o.denies(f.log):
 		return "a policy denies it"
 	case o.said(tier.DeleteLocal, f.log, f.base) != (answer{true, o.w.generation}):

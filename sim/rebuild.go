@@ -232,6 +232,7 @@ func (o *Oracle) forget() {
 		o.fence.begin(now)
 		o.inherited(now)
 	}
+	o.vouched = vouched{} // it says itself up to when the clock was right
 	o.floor, o.starts = map[tier.LogID]tier.Offset{}, map[tier.LogID]tier.Offset{}
 	o.fresh, o.epochs = map[tier.LogID]tier.TierEpoch{}, map[tier.LogID]tier.TierEpoch{}
 	for i := range o.deletions {

@@ -50,6 +50,9 @@ func (o *Oracle) started(l *ledgerLog, t tier.TableState) {
 		o.violate(Gated, "the start of %s moved to %d while the store's clock was %s off", id,
 			l.state.LogStart, o.w.Skew)
 	}
+	if why := o.leapt(); why != "" {
+		o.violate(Gated, "the start of %s moved to %d, and %s", id, l.state.LogStart, why)
+	}
 	// Copies of earlier epochs have left the log with these; of that a table knows before its logs.
 	fresh := max(l.state.Fresh, t.Fresh)
 	table, governed := o.w.Config.Tables(id.Table)
@@ -138,6 +141,9 @@ func (o *Oracle) removes(key string) {
 	}
 	if k.Kind != objstore.KeyFile {
 		return // a manifest's object, judged by what the manifest says without it
+	}
+	if why := o.leapt(); why != "" {
+		o.violate(Gated, "%s is removed, and %s", key, why)
 	}
 	for _, a := range l.attempts {
 		if a.ID == k.Attempt {

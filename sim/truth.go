@@ -214,6 +214,7 @@ func (l *ledgerLog) clip(pos tier.Position, r tier.Range) tier.Range {
 // ledgerTruth is what the ledger durably holds.
 type ledgerTruth struct {
 	id     string
+	clock  tier.Time    // the highest one that counts as right
 	logs   []*ledgerLog // in the order in which they were opened
 	tables []tier.TableState
 }
@@ -261,7 +262,8 @@ type ledgerRead struct {
 }
 
 func truthOf(r *offsets.Reading, before *ledgerTruth) *ledgerTruth {
-	t := &ledgerTruth{id: r.ID, logs: make([]*ledgerLog, len(r.Logs)), tables: r.Tables}
+	t := &ledgerTruth{id: r.ID, clock: r.Clock, logs: make([]*ledgerLog, len(r.Logs)),
+		tables: r.Tables}
 	for i, l := range r.Logs {
 		if before != nil {
 			t.logs[i] = before.log(l.State.Log)
