@@ -33,7 +33,9 @@
 //
 // Objects are immutable: no key is ever used for two contents. Only owner.json is replaced, by
 // Adopt. The attempt in a key makes sure that an upload that was given up and ends late overwrites
-// and revives nothing.
+// and revives nothing. An entry or a checkpoint that the store lost or altered is written again,
+// and says the same; identities of local files, which prove nothing without the ledger, may be
+// those of now.
 //
 // # Documents
 //

@@ -79,8 +79,8 @@ func (x *Executor) toldFact(log tier.LogID, pos tier.Position) (*tier.Fact, erro
 	}
 	table := x.c.Ledger.Table(log.Table)
 	in := tier.Clipped(state.Clips, pos, f.Add.Content.Range)
-	if _, left := tier.Left(&state, &table, pos, f.Epoch, in); left {
-		return nil, nil
+	if _, left := tier.Left(&state, &table, pos, f.Epoch, in); left || table.Leaves() {
+		return nil, nil // it left the log, or is about to
 	}
 	return f, nil
 }
@@ -95,12 +95,14 @@ func (x *Executor) mendEntry(ctx context.Context, log tier.LogID, pos tier.Posit
 	if f.Add != nil {
 		attempt = f.Add.Attempt
 	}
-	got, err := x.c.Store.Fact(ctx, log, pos, attempt)
-	if err == nil && !f.Says(&got) {
-		return tell(MendStrays, fmt.Errorf("the entry at position %d says otherwise than the ledger",
-			pos))
+	look := func() (otherwise, err error) {
+		got, err := x.c.Store.Fact(ctx, log, pos, attempt)
+		if err == nil && !f.Says(&got) {
+			otherwise = fmt.Errorf("the entry at position %d says otherwise than the ledger", pos)
+		}
+		return otherwise, err
 	}
-	return x.mend(ctx, log, err, tell, func() (bool, error) {
+	return x.mend(ctx, log, look, tell, func() (bool, error) {
 		// The look took time, in which the copy may have left its log.
 		if f, err = x.toldFact(log, pos); f == nil || err != nil {
 			return false, err
@@ -111,16 +113,19 @@ func (x *Executor) mendEntry(ctx context.Context, log tier.LogID, pos tier.Posit
 
 func (x *Executor) mendCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
 	tell func(Mending, error) error) error {
-	got, err := x.c.Store.Checkpoint(ctx, log, level, block)
-	facts, failed := x.blockFacts(log, level, block)
-	if failed != nil {
-		return failed
+	facts, err := x.blockFacts(log, level, block)
+	if err != nil {
+		return err
 	}
-	if pos, differ := firstUnsaid(facts, got); err == nil && differ {
-		return tell(MendStrays, fmt.Errorf("checkpoint %d of level %d says otherwise of position %d "+
-			"than the ledger", block, level, pos))
+	look := func() (otherwise, err error) {
+		got, err := x.c.Store.Checkpoint(ctx, log, level, block)
+		if pos, differ := firstUnsaid(facts, got); err == nil && differ {
+			otherwise = fmt.Errorf("checkpoint %d of level %d says otherwise of position %d than the ledger",
+				block, level, pos)
+		}
+		return otherwise, err
 	}
-	return x.mend(ctx, log, err, tell, func() (bool, error) {
+	return x.mend(ctx, log, look, tell, func() (bool, error) {
 		return true, x.c.Store.PutCheckpoint(ctx, log, level, block, facts)
 	})
 }
@@ -138,17 +143,26 @@ func firstUnsaid(facts, told []tier.Fact) (pos tier.Position, found bool) {
 	return 0, false
 }
 
-// mend has an object written again that a look found gone or damaged, and tells of it. Any other
-// error of the look but that it is a newer one's leaves open what is there.
-func (x *Executor) mend(ctx context.Context, log tier.LogID, looked error,
+// mend has an object written again that is gone or damaged, and tells of it. It looks twice: what a
+// store gives less of once is sound, and an upload in its place may be cut. Any other error of a
+// look leaves open what is there, but that it is a newer one's.
+func (x *Executor) mend(ctx context.Context, log tier.LogID, look func() (otherwise, err error),
 	tell func(Mending, error) error, write func() (bool, error)) error {
-	switch {
-	case looked == nil:
+	var lacks error
+	for range 2 {
+		otherwise, err := look()
+		switch {
+		case errors.Is(err, ErrVanished), errors.Is(err, ErrDamaged):
+			lacks = err
+			continue
+		case errors.Is(err, tier.ErrNewer):
+			return tell(MendStrays, err)
+		case err != nil:
+			return err
+		case otherwise != nil:
+			return tell(MendStrays, otherwise)
+		}
 		return tell(MendSound, nil)
-	case errors.Is(looked, tier.ErrNewer):
-		return tell(MendStrays, looked)
-	case !errors.Is(looked, ErrVanished) && !errors.Is(looked, ErrDamaged):
-		return looked
 	}
 	if why := x.MayRecord(ctx, log); why != nil {
 		if why.Code == tier.CodeLedgerStale {
@@ -159,9 +173,9 @@ func (x *Executor) mend(ctx context.Context, log tier.LogID, looked error,
 	written, err := write()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%v; to write it again: %w", looked, err)
+		return fmt.Errorf("%v; to write it again: %w", lacks, err)
 	case !written:
 		return nil
 	}
-	return tell(MendAgain, looked)
+	return tell(MendAgain, lacks)
 }

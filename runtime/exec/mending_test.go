@@ -153,9 +153,14 @@ func TestWhatLeftTheLogIsNotSaidAgain(t *testing.T) {
 	r.now += tier.Time(time.Hour)
 	want[engine.Removed](r, r.do(engine.Remove{ID: 9, Log: orders, Action: tier.DeleteRemote,
 		Copies: []engine.RemoteCandidate{first}}))
+	_, err := r.ledger.Append(context.Background(), tier.TierChanged{Table: "orders",
+		State: tier.Disabling, Epoch: 2, Policy: tier.PolicyDelete, At: r.now})
+	r.must(err)
+	r.keys.Remove(r.manifest("0000001-")[0])
+	if got := r.mended(); !slices.Equal(got, []Mending{MendSound}) {
+		t.Errorf("%v, want the mark alone", got)
+	}
 	for _, change := range []tier.Record{
-		tier.TierChanged{Table: "orders", State: tier.Disabling, Epoch: 2, Policy: tier.PolicyDelete,
-			At: r.now},
 		tier.TierChanged{Table: "orders", State: tier.Disabled, Epoch: 2, Policy: tier.PolicyDelete,
 			At: r.now},
 		tier.TierChanged{Table: "orders", State: tier.Enabled, Epoch: 3, At: r.now},
@@ -306,6 +311,27 @@ func TestAnOlderLedgerSaysNothingAgain(t *testing.T) {
 	})
 	if !errors.Is(err, ErrRefused) || len(r.manifest("0000000000000000-")) > 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestWhatIsGivenShortOnceIsSound: nothing is written in the place of what is there.
+func TestWhatIsGivenShortOnceIsSound(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.archive(1)
+	once := true
+	r.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if op.Kind == fault.OpUpload {
+			t.Errorf("%s is uploaded", op.Key)
+		}
+		if op.Kind == fault.OpGet && once {
+			once = false
+			return fault.Effect{Mangle: fault.Cut(30)}
+		}
+		return fault.Effect{}
+	})
+	if got := r.mended(); once || !slices.Equal(got, []Mending{MendSound}) {
+		t.Errorf("%v", got)
 	}
 }
 
