@@ -93,7 +93,7 @@ func (o *Oracle) lostSome(id tier.LogID) bool {
 func (o *Oracle) lostSegment(id tier.LogID, base tier.Offset) bool {
 	return o.lostOf(id, func(k objstore.Key) bool {
 		return k.Kind != objstore.KeyFile || k.Base == base
-	})
+	}) || slices.ContainsFunc(o.unsaid, func(u unsaid) bool { return u.Log == id && u.base == base })
 }
 
 func (o *Oracle) lostOf(id tier.LogID, fits func(objstore.Key) bool) bool {

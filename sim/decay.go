@@ -37,11 +37,17 @@ func (w *World) Rot(key string) {
 	}
 }
 
-// Scrub reads back every copy that is part of its log, as the daemon's scrubber does, and tells the
-// engine what it is like. Where the store does not answer the rest is for another time.
+// Scrub looks at every manifest, and reads back every copy that is part of its log, as the daemon's
+// scrubber does, and tells the engine what it is like. Where the store does not answer the rest is
+// for another time.
 func (w *World) Scrub() error {
 	return w.act(func() error {
 		p := w.process
+		for _, id := range p.ledger.Logs() {
+			if err := w.mendManifest(id); err != nil || w.stopped {
+				return err
+			}
+		}
 		var counted []badCopy
 		for _, id := range p.engine.Logs() {
 			p.engine.EachCopy(id.Table, func(log tier.LogID, r tier.Remote, _ bool) {
@@ -123,34 +129,46 @@ func (o *Oracle) hidden(f fileName) bool {
 	})
 }
 
-func (h *play) decayActs() []act {
-	pick := func() (string, bool) {
-		var files []string
-		keys, err := objstore.NewKeys(h.w.process.ledger.ID())
-		must(err)
-		for _, key := range h.w.Objects.Keys() {
-			if k, err := keys.Parse(key); err == nil && k.Kind == objstore.KeyFile {
-				files = append(files, key)
-			}
+// pick chooses an object of one of the kinds; false where there is none.
+func (h *play) pick(kinds ...objstore.KeyKind) (string, bool) {
+	var all []string
+	keys, err := objstore.NewKeys(h.w.process.ledger.ID())
+	must(err)
+	for _, key := range h.w.Objects.Keys() {
+		if k, err := keys.Parse(key); err == nil && slices.Contains(kinds, k.Kind) {
+			all = append(all, key)
 		}
-		if len(files) == 0 {
-			return "", false
-		}
-		return files[choose.Number(h.c, "object", 0, len(files)-1)], true
 	}
-	return []act{
-		{kindStore, "loses an object", 1, func() {
-			if key, ok := pick(); ok {
+	if len(all) == 0 {
+		return "", false
+	}
+	return all[choose.Number(h.c, "object", 0, len(all)-1)], true
+}
+
+func (h *play) decayActs() []act {
+	loses := func(kinds ...objstore.KeyKind) func() {
+		return func() {
+			if key, ok := h.pick(kinds...); ok {
 				h.w.Lose(key)
 				h.line(LaneStore, "loses %s", key)
 			}
-		}},
-		{kindStore, "gives an object other bytes", 1, func() {
-			if key, ok := pick(); ok {
+		}
+	}
+	alters := func(kinds ...objstore.KeyKind) func() {
+		return func() {
+			if key, ok := h.pick(kinds...); ok {
 				h.w.Rot(key)
 				h.line(LaneStore, "gives other bytes to %s", key)
 			}
-		}},
+		}
+	}
+	return []act{
+		{kindStore, "loses an object", 1, loses(objstore.KeyFile)},
+		{kindStore, "gives an object other bytes", 1, alters(objstore.KeyFile)},
+		{kindStore, "loses a part of a manifest", 1,
+			loses(objstore.KeyEntry, objstore.KeyCheckpoint)},
+		{kindStore, "gives a part of a manifest other bytes", 1,
+			alters(objstore.KeyEntry, objstore.KeyCheckpoint)},
 		{kindProcess, "scrubs the store", 1, func() { h.alive(h.w.Scrub()) }},
 	}
 }

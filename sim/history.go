@@ -209,6 +209,7 @@ func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
 	defer func() {
 		h.out.Hash = h.hash
 		if h.w != nil {
+			h.out.Met[SaidAgain] = h.w.mended
 			h.w.Close()
 		}
 		if r := recover(); r != nil {

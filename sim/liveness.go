@@ -159,11 +159,15 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 		// An orphan that is denied stands, too: one of an attempt whose objects the store did not
 		// show when they were looked for.
 		listed = slices.DeleteFunc(listed, func(f tier.Fact) bool {
-			return f.Add != nil && (known.past(f.Add, store) || denied && !known.has(f.Add.Attempt))
+			return f.Add != nil && (known.past(f.Add, store) || o.leftUnsaid(l.id, f.Add) ||
+				denied && !known.has(f.Add.Attempt))
 		})
 		// Of a removal that had its effect, and was denied when it was tried again, or waits for the
 		// local file of the copy to go first, nothing but its record stands: as outstanding.
 		recorded := slices.DeleteFunc(slices.Clone(known.facts), func(f tier.Fact) bool {
+			if f.Add != nil && o.leftUnsaid(l.id, f.Add) {
+				return true
+			}
 			if f.Add == nil || known.counts(f.Add, t) || !known.past(f.Add, store) {
 				return false
 			}

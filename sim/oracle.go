@@ -70,6 +70,8 @@ type Oracle struct {
 	w          *World
 	logs       []*logRecord // ascending by id
 	lostKeys   []objstore.Key
+	unsaid     []unsaid
+	saying     []string                      // keys of what is being said again in a manifest
 	rotten     []objstore.Key                // of them, those that nobody has read since
 	floor      map[tier.LogID]tier.Offset    // the highest copied offset that was durable
 	starts     map[tier.LogID]tier.Offset    // the log start that was seen last

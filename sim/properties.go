@@ -327,15 +327,18 @@ func (o *Oracle) seeStore(p Point) {
 		return // rest says so
 	}
 	k, ok := o.w.parseKey(ledger.id, p.Name)
-	l := ledger.log(k.Log)
+	l, t := ledger.log(k.Log), ledger.table(k.Log.Table)
 	late := o.w.zombie() && l != nil && l.knows(k)
-	if why := unannounced(l, k, ok); why != "" && !late {
+	if why := unannounced(l, t, k, ok); why != "" && !late {
 		o.violate(PersistBeforeAct, "%s is uploaded: %s", p.Name, why)
+	}
+	if k.Kind == objstore.KeyEntry || k.Kind == objstore.KeyCheckpoint {
+		o.saying = append(o.saying, p.Name)
 	}
 }
 
 // unannounced says why an object must not be uploaded now; "" if it may.
-func unannounced(l *ledgerLog, k objstore.Key, ok bool) string {
+func unannounced(l *ledgerLog, t tier.TableState, k objstore.Key, ok bool) string {
 	if !ok {
 		return "it is no key of tierd's"
 	}
@@ -356,7 +359,9 @@ func unannounced(l *ledgerLog, k objstore.Key, ok bool) string {
 	case objstore.KeyFile, objstore.KeyEntry:
 		isHole := func(f tier.Fact) bool { return f.Add == nil && f.Position == k.Position }
 		none := k.Attempt == tier.AttemptID{}
-		if !underWay && !(none && slices.ContainsFunc(l.facts, isHole)) {
+		said := l.entry(k)
+		again := k.Kind == objstore.KeyEntry && said != nil && said.Add != nil && l.counts(said.Add, t)
+		if !underWay && !again && !(none && slices.ContainsFunc(l.facts, isHole)) {
 			return "the ledger has no attempt under way that names it"
 		}
 	case objstore.KeyCheckpoint:

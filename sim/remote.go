@@ -202,6 +202,9 @@ func (o *Oracle) afterGrace(key string, l *ledgerLog, c *tier.Copy, t tier.Table
 	if c.Epoch < l.state.Fresh || !o.served[c.Attempt] {
 		return // no reader was ever sent there
 	}
+	if o.lostMark(l.state.Log) {
+		return // that the ledger says it is for the next scrub to say again
+	}
 	grace := tier.Time(o.w.Config.Grace)
 	in := l.clip(c.Position, c.Content.Range) // what is left of it once others lead the log
 	cut := in == c.Content.Range

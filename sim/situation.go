@@ -46,6 +46,7 @@ const (
 	LossAccepted
 	EntryGone
 	Dropped
+	SaidAgain
 	situationsMax
 )
 
@@ -75,6 +76,7 @@ var situationNames = [situationsMax]string{
 	LostCommits:         "commits of the ledger are lost that were said to be durable",
 	LostLedger:          "the ledger is lost, and made anew",
 	TwiceAfterRemoval:   "an upload takes effect once more after its object was removed",
+	SaidAgain:           "what the store lost of a manifest is said again",
 	DriftedApart:        "something is not removed since the clocks have drifted apart",
 }
 

@@ -105,6 +105,7 @@ type World struct {
 	// driftedApart counts how often clocks did not agree of which one drifts.
 	driftedApart int
 
+	mended     int // objects of manifests that were said again
 	attempts   uint64
 	probes     uint64
 	generation uint64
