@@ -97,6 +97,7 @@ func TestDeletionStaysWithinItsTarget(t *testing.T) {
 		{"no keys", tier.DeleteRemote, orders, one, nil, false},
 		{"no object", tier.DeleteRemote, orders, "", []string{one}, false},
 		{"another object", tier.DeleteRemote, orders, one, []string{two}, false},
+		{"another attempt", tier.DeleteRemote, orders, dir, []string{one, two}, false},
 		{"one more object", tier.DeleteRemote, orders, one, []string{one, index}, false},
 		{"a prefix without slash", tier.DeleteRemote, orders, dir[:len(dir)-1], []string{one}, false},
 		{"another log", tier.DeleteRemote, tier.LogID{Table: "t", Name: "0"}, one, []string{one}, false},

@@ -295,16 +295,21 @@ func TestDecodeCheckpointSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Block 0 of one level would also do as block 0 of the next, with most of its facts missing.
-func TestCheckpointOfAnotherLevel(t *testing.T) {
+// Block 0 of one level would also do as block 0 of the next, with most of its facts missing, and a
+// sound block as another one.
+func TestCheckpointOfAnotherPlace(t *testing.T) {
 	t.Parallel()
 	data, err := encodeCheckpoint(ledger, orders, 1, 0, []tier.Fact{hole(1, 1, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := Key{Kind: KeyCheckpoint, Log: orders, Level: 2}
-	if _, err := decodeCheckpoint(data, ledger, k); !errors.Is(err, tier.ErrDamaged) {
-		t.Errorf("error %v, want ErrDamaged", err)
+	for name, k := range map[string]Key{
+		"another level": {Kind: KeyCheckpoint, Log: orders, Level: 2},
+		"another block": {Kind: KeyCheckpoint, Log: orders, Level: 1, Block: 1},
+	} {
+		if _, err := decodeCheckpoint(data, ledger, k); !errors.Is(err, tier.ErrDamaged) {
+			t.Errorf("%s: error %v, want ErrDamaged", name, err)
+		}
 	}
 }
 

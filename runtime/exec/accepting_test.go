@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -27,6 +28,9 @@ func TestALossIsAcceptedOnlyWhereItIsWaitedFor(t *testing.T) {
 			done.State = tier.Disabled
 			r.changes(off, done, tier.TierChanged{State: tier.Enabled, Epoch: 3})
 		}, true},
+		"its table is turned off meanwhile": {func(r *rig, _ *tier.LocalSegment) {
+			r.audit.intend = func() error { r.changes(off); return nil }
+		}, true},
 		"the ledger is an older one": {func(r *rig, _ *tier.LocalSegment) {
 			start := tier.Offset(0)
 			r.must(r.store().PutFact(context.Background(), orders, tier.AttemptID{}, tier.Fact{
@@ -48,11 +52,34 @@ func TestALossIsAcceptedOnlyWhereItIsWaitedFor(t *testing.T) {
 			}
 			state, _ := r.ledger.Log(orders)
 			if (len(state.Holes) == 1) == c.refused || (len(state.Accepted) == 1) == c.refused ||
-				(len(r.audit.announced) == 1) == c.refused {
+				(len(r.audit.announced) == 1) == c.refused && r.audit.intend == nil {
 				t.Errorf("holes %+v, accepted %+v, announced %+v", state.Holes, state.Accepted,
 					r.audit.announced)
 			}
 		})
+	}
+}
+
+// TestALossOfATableThatNeverTieredIsNone: nothing waits for it.
+func TestALossOfATableThatNeverTieredIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(2)
+	r.source.read = func() error { return ErrDamaged }
+	accept := func(when string) {
+		t.Helper()
+		ev, why, err := r.x.AcceptLoss(context.Background(), "wal", orders, r.segment(0))
+		if r.must(err); ev != nil || !errors.Is(why, ErrRefused) {
+			t.Errorf("%s: %+v, %v; want it refused", when, ev, why)
+		}
+	}
+	accept("before the log is known")
+	f := r.openEffect().(engine.Open)
+	f.State = tier.Disabled
+	want[engine.Opened](r, r.do(f))
+	accept("with tiering off")
+	if len(r.audit.announced) > 0 {
+		t.Errorf("announced %+v", r.audit.announced)
 	}
 }
 

@@ -46,6 +46,7 @@ type rig struct {
 	unconfigured bool
 	tiering      bool
 	policy       tier.DisablePolicy
+	governor     string // the entry that governs the table
 	orphanAge    time.Duration
 	clocks       tier.Truth
 	grace        time.Duration
@@ -114,7 +115,7 @@ func (r *rig) generation() *Generation {
 		Number: r.reloads,
 		Table: func(name string) (tier.Table, bool) {
 			return tier.Table{Name: name, LocalTTL: time.Hour, Tiering: r.tiering,
-				DisablePolicy: r.policy}, r.governed
+				DisablePolicy: r.policy, Governor: r.governor}, r.governed
 		},
 		Gate: gate.New(r), Brake: r.brake, Verify: tier.VerifyFull,
 		Paused: func() *tier.Reason { return r.paused },

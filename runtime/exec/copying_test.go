@@ -465,6 +465,22 @@ func TestAHoleIsLookedForAgain(t *testing.T) {
 	})
 }
 
+// TestAHoleIsNotAnother: one is on record, and what is missing behind it is not.
+func TestAHoleIsNotAnother(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(3)
+	r.opened()
+	for i, base := range []tier.Offset{0, 10} {
+		r.must(r.disk.Remove("wal/orders/0/" + fileName(base)))
+		h := want[engine.HoleDone](r, r.do(engine.RecordHole{ID: 6, Log: orders, Source: "wal",
+			Cause: tier.HoleSourceGone, Range: tier.Range{Base: base, Next: base + 10}}))
+		if state, _ := r.ledger.Log(orders); h.Hole.Base != base || len(state.Holes) != i+1 {
+			t.Errorf("%+v; on record are %+v", h, state.Holes)
+		}
+	}
+}
+
 // A hole may be on record already, by a call that was given up while it asked the store: it is
 // done, once, and published if it is not yet.
 func TestAHoleOfACallThatWasGivenUpIsDone(t *testing.T) {

@@ -81,6 +81,25 @@ func TestAClipBehindACopyIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// TestAgrees: the source's record is compared with what batches said, where both say something.
+func TestAgrees(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		record, copied []tier.EpochStart
+		want           bool
+	}{
+		"the same":                {leaders(1, 0, 2, 10), leaders(1, 0, 2, 10), true},
+		"another leader":          {leaders(1, 0), leaders(1, 0, 2, 10), false},
+		"no record":               {nil, leaders(1, 0), true},
+		"a record of later ones":  {leaders(3, 20), leaders(1, 0), true},
+		"batches without leaders": {leaders(3, 0), leaders(-1, 0), true},
+	} {
+		if got := agrees(c.record, c.copied); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // TestDisputes finds the lowest offset at which content and copies are of different leaders.
 func TestDisputes(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,33 @@ func TestALogIsOpenedWhereItBeginsNow(t *testing.T) {
 	}
 }
 
+// TestANewLogDoesNotGovernItsTable: what governs a table is noted with its first log. Another
+// entry, and one for a table that was dropped, are for the engine to decide about.
+func TestANewLogDoesNotGovernItsTable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before tier.Record // nil where the table has no entry
+		entry  string      // that governs it then
+	}{
+		"the first one":       {nil, "new"},
+		"of another entry":    {tier.TableGoverned{Table: "orders", Entry: "old", At: t0}, "old"},
+		"of what was dropped": {tier.TableDropped{Table: "orders", At: t0}, ""},
+	} {
+		r := newRig(t)
+		r.roll(2)
+		r.opened()
+		if c.before != nil {
+			_, err := r.ledger.Append(context.Background(), c.before)
+			r.must(err)
+		}
+		r.governor = "new"
+		r.must(r.x.governNew(context.Background(), "orders"))
+		if got := r.ledger.Table("orders"); got.Entry != c.entry {
+			t.Errorf("%s: governed by %q, want %q", name, got.Entry, c.entry)
+		}
+	}
+}
+
 // TestALogThatCannotBeReadIsNotOpened: where it begins is not known.
 func TestALogThatCannotBeReadIsNotOpened(t *testing.T) {
 	t.Parallel()

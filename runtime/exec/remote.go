@@ -359,8 +359,7 @@ func (x *Executor) enter(ctx context.Context, g *Generation, table string) (leav
 // names its objects that counts.
 func cutOff(facts *gate.Facts, s *tier.LogState, c *tier.Copy) {
 	r := &facts.Safety.Remote
-	r.Unnamed = tier.TruthOf(len(c.Content.Files) > 0 &&
-		tier.Clipped(s.Clips, c.Position, c.Content.Range).Empty())
+	r.Unnamed = tier.TruthOf(tier.Clipped(s.Clips, c.Position, c.Content.Range).Empty())
 	if r.OutOfLog == tier.Yes {
 		r.OldEnough = r.GraceOver
 	}

@@ -47,6 +47,7 @@ func TestWhatWaitsForTheStoreCanBeStopped(t *testing.T) {
 	t.Run("paused", func(t *testing.T) {
 		t.Parallel()
 		r, f := expiredRig(t)
+		r.x.c.Removing = make(chan struct{}, 1)
 		before := len(r.keys.Keys())
 		r.audit.intend = func() error {
 			r.paused = &tier.Reason{Code: tier.CodePaused, Text: "the pause file is there"}
@@ -55,6 +56,9 @@ func TestWhatWaitsForTheStoreCanBeStopped(t *testing.T) {
 		r.stayed(r.do(f))
 		if n := len(r.keys.Keys()); n != before {
 			t.Errorf("%d objects in the store, want %d", n, before)
+		}
+		if n := len(r.x.c.Removing); n != 0 {
+			t.Errorf("%d places are taken, want none", n)
 		}
 		r.paused, r.audit.intend = nil, nil
 		if done := want[engine.Removed](r, r.do(f)); len(done.Positions) != 1 {
