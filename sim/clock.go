@@ -13,8 +13,12 @@ import (
 // clockEvery is how often a process tells its ledger the time.
 const clockEvery = time.Minute
 
+// storeAskedEvery is how often a process asks for the store's clock at most: for so long what it
+// was told counts, whatever becomes of that clock.
+const storeAskedEvery = time.Minute
+
 // clocks tells whether those of machine, store and ledger agree, as the daemon does: by the highest
-// time that the ledger has seen, and by an object that is uploaded just now. Where no step is
+// time that the ledger has seen, and by an object that was uploaded not long ago. Where no step is
 // bounded there is only one clock, as with a store on the same machine.
 func (w *World) clocks(ctx context.Context) (tier.Truth, string) {
 	if w.Config.MaxClockStep == 0 {
@@ -23,6 +27,17 @@ func (w *World) clocks(ctx context.Context) (tier.Truth, string) {
 	if why := w.clockStep(); why != nil {
 		return tier.No, why.Text
 	}
+	p := w.process
+	if p.comparing {
+		return w.compareClocks(ctx) // in the middle of a comparison nobody is there to wait for it
+	}
+	p.comparing = true
+	defer func() { p.comparing = false }()
+	return p.clocks.Agree(ctx, func() time.Duration { return w.passed }, w.compareClocks)
+}
+
+// compareClocks uploads an object, and looks when that was by the store's clock.
+func (w *World) compareClocks(ctx context.Context) (tier.Truth, string) {
 	w.probes++
 	p, err := w.process.store.Probe(ctx, fmt.Sprintf("sim-%d", w.probes), w.now)
 	if err != nil {
@@ -120,9 +135,14 @@ func (w *World) AcceptClock() error {
 	})
 }
 
-// astray reports whether the store's clock is further from the machine's than is tolerated: then
-// nothing that leaves no copy may happen.
+// astray reports whether the store's clock is further from the machine's than is tolerated.
 func (w *World) astray() bool {
 	off := max(w.Skew, -w.Skew)
 	return w.Config.MaxClockStep > 0 && off > w.Config.Tolerance+2*time.Second
+}
+
+// longAstray reports whether it has been for longer than what a process was told of it counts: then
+// nothing that leaves no copy may happen.
+func (o *Oracle) longAstray() bool {
+	return o.w.astray() && o.w.passed-o.tolerated > storeAskedEvery
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/policies/gate"
@@ -92,7 +93,8 @@ type Oracle struct {
 	answers    map[question]answer                 // of the policies, the last one to each question
 	keeps      map[tier.LogID]map[tier.Offset]bool // what plugins asked to keep, in this life
 	deletions  []deletion
-	clock      tier.Time // the highest time seen
+	clock      tier.Time     // the highest time seen
+	tolerated  time.Duration // of World.passed, when the store's clock was last seen to be right
 	vouched    vouched
 	changed    bool // something did, since rest looked
 	blind      bool // it only takes notes
@@ -356,6 +358,9 @@ func (o *Oracle) tick() {
 		}
 	}
 	o.clock = o.w.Now
+	if !o.w.astray() {
+		o.tolerated = o.w.passed
+	}
 }
 
 // knows returns the last version of the file with the content; nil if its owner never wrote it.

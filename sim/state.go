@@ -34,6 +34,9 @@ func (h *play) state() uint64 {
 		add("%s", plainly(v))
 	}
 	add("%d %d", h.w.process.engine.RetryAt(), h.disturbed)
+	if left, agree := h.w.process.clocks.Left(h.w.passed); left > 0 {
+		add("%s %s", left, agree)
+	}
 	for _, f := range h.w.Queued() {
 		add("%T%+v", f, f)
 	}

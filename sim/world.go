@@ -118,8 +118,9 @@ type World struct {
 	acting     bool          // what happens now is the process's doing
 	stopped    bool          // nothing of the process happens any more
 	points     int
-	cause      error // of failures on the disk; EIO where it is nil
-	vanished   bool  // the source's directory is elsewhere
+	passed     time.Duration // since the beginning, however clocks were set
+	cause      error         // of failures on the disk; EIO where it is nil
+	vanished   bool          // the source's directory is elsewhere
 	bad        []badCopy
 	reading    verify.Reading
 
@@ -147,9 +148,11 @@ type process struct {
 	queue  []engine.Effect
 	calls  []*call // effects under way, the last one begun last
 	// unheard are the logs of which a call that was given up may have changed what the ledger has.
-	unheard map[string]bool
-	clock   *tier.Reason // why the clock is not trusted
-	err     error        // why it ended
+	unheard   map[string]bool
+	clock     *tier.Reason // why the clock is not trusted
+	clocks    exec.Clocks
+	comparing bool  // clocks are being compared
+	err       error // why it ended
 }
 
 // ownLock is the lock of a broker's directory beside which no broker runs.
@@ -503,6 +506,7 @@ func (w *World) step(ev engine.Event) {
 // Advance lets so much time pass on the machine's clock.
 func (w *World) Advance(d time.Duration) {
 	w.Now = w.Now.Add(d)
+	w.passed += max(d, 0)
 	w.apart(d)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tierd/tierd/objstore"
@@ -12,35 +11,20 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// clockValid is how long a comparison with the store's clock counts.
-const clockValid = time.Minute
+// clockEvery is how often the ledger is told the time.
+const clockEvery = time.Minute
 
 // storeSecond is the precision of a store's LastModified.
 const storeSecond = tier.Time(time.Second)
 
-// clocks compares the machine's clock with the store's and with the highest time that the ledger
-// has seen. What leaves no copy goes by the clock, so it has to be right.
-type clocks struct {
-	mu     sync.Mutex
-	judged time.Time
-	agree  tier.Truth
-	text   string
-}
-
-// agree tells whether the clocks agree now. The store is asked at most once a minute.
+// agree tells whether the clocks of machine and store agree now, and the time with the highest that
+// the ledger has seen. What leaves no copy goes by the clock, so it has to be right.
 func (d *Daemon) agree(ctx context.Context) (tier.Truth, string) {
 	if why := d.clockStep(); why != nil {
 		return tier.No, why.Text
 	}
-	c := &d.clocks
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.agree != tier.Unknown && time.Since(c.judged) < clockValid {
-		return c.agree, c.text
-	}
-	c.agree, c.text = d.compareClocks(ctx)
-	c.judged = time.Now()
-	return c.agree, c.text
+	passed := func() time.Duration { return time.Since(d.began) }
+	return d.clocks.Agree(ctx, passed, d.compareClocks)
 }
 
 // compareClocks uploads an object of its own and looks when that was by the store's clock. A store
@@ -91,7 +75,7 @@ func (d *Daemon) tendClock(ctx context.Context) {
 		}
 		d.step(engine.ClockJudged{Reason: why})
 	}
-	if why != nil || d.now().Sub(d.ledger.Clock()) < clockValid {
+	if why != nil || d.now().Sub(d.ledger.Clock()) < clockEvery {
 		return
 	}
 	_, err := d.ledger.Append(context.WithoutCancel(ctx), tier.ClockSeen{At: d.now()})

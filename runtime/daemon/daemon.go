@@ -103,7 +103,8 @@ type Daemon struct {
 	reloadMu sync.Mutex
 	reload   atomic.Pointer[string] // why the last reload was refused
 	pause    atomic.Pointer[tier.Reason]
-	clocks   clocks
+	clocks   exec.Clocks
+	began    time.Time // by a clock that nobody sets
 	clockWhy atomic.Pointer[tier.Reason]
 	ready    atomic.Bool
 	stopping atomic.Bool

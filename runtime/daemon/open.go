@@ -151,7 +151,8 @@ func (d *Daemon) look(ctx context.Context) error {
 }
 
 func newDaemon(opts Options) *Daemon {
-	d := &Daemon{opts: opts, log: opts.Log, startedAt: opts.Now(), engine: engine.New(),
+	d := &Daemon{opts: opts, log: opts.Log, startedAt: opts.Now(), began: time.Now(),
+		engine:  engine.New(),
 		metrics: newMetrics(opts.Registry), watchdog: newWatchdog(), fatal: make(chan error, 1),
 		nudge: make(chan struct{}, 1), askFacts: make(chan struct{}, 1),
 		work: context.Background(), evaluations: &rego.Watch{}}

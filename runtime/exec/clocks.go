@@ -1,0 +1,52 @@
+package exec
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// ClocksValid is how long a comparison with the store's clock counts.
+const ClocksValid = time.Minute
+
+// Clocks keeps what the last comparison of the machine's clock with the store's came to: one is
+// several calls of the store, and a pass asks for each deletion that leaves no copy. The zero value
+// has compared nothing. It is safe for concurrent use; who asks meanwhile waits for the comparison
+// that is under way.
+type Clocks struct {
+	mu     sync.Mutex
+	judged time.Duration
+	agree  tier.Truth
+	text   string
+}
+
+// Agree is the last comparison's answer, or that of a new one where it is as old as ClocksValid, or
+// came to nothing. now is a time that only ever passes, from wherever it began.
+func (c *Clocks) Agree(ctx context.Context, now func() time.Duration,
+	compare func(context.Context) (tier.Truth, string)) (tier.Truth, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left(now()) > 0 {
+		return c.agree, c.text
+	}
+	c.agree, c.text = compare(ctx)
+	c.judged = now()
+	return c.agree, c.text
+}
+
+// Left is for how long the last comparison still counts, and what it came to; 0 where there was
+// none that does.
+func (c *Clocks) Left(now time.Duration) (left time.Duration, agree tier.Truth) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left(now), c.agree
+}
+
+func (c *Clocks) left(now time.Duration) time.Duration {
+	if c.agree == tier.Unknown {
+		return 0
+	}
+	return max(0, c.judged+ClocksValid-now)
+}
