@@ -72,6 +72,9 @@ var searches = map[planted.Fault]search{
 	planted.HoleIsProof: {by: []Property{NoUncopiedDelete, Gated},
 		often: map[string]int{"owner: removes a segment": 6, "owner: brings a segment back": 8,
 			passes: 2}},
+	planted.LostNotSaid: {by: []Property{CopiedSound, Settled, EligibleCopied, NoUncopiedDelete}},
+	planted.LeftSaidAgain: {by: []Property{PersistBeforeAct},
+		often: map[string]int{"store: loses a part of a manifest": 6, passes: 3}},
 	planted.KeepIsLeave: {by: []Property{PluginContainment},
 		often: map[string]int{"settings: change the plugins": 6}},
 }

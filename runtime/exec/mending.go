@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierd/tierd/runtime/planted"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -79,7 +80,8 @@ func (x *Executor) toldFact(log tier.LogID, pos tier.Position) (*tier.Fact, erro
 	}
 	table := x.c.Ledger.Table(log.Table)
 	in := tier.Clipped(state.Clips, pos, f.Add.Content.Range)
-	if _, left := tier.Left(&state, &table, pos, f.Epoch, in); left || table.Leaves() {
+	_, left := tier.Left(&state, &table, pos, f.Epoch, in)
+	if (left || table.Leaves()) && !planted.Is(planted.LeftSaidAgain) {
 		return nil, nil // it left the log, or is about to
 	}
 	return f, nil
@@ -163,6 +165,9 @@ func (x *Executor) mend(ctx context.Context, log tier.LogID, look func() (otherw
 			return tell(MendStrays, otherwise)
 		}
 		return tell(MendSound, nil)
+	}
+	if planted.Is(planted.LostNotSaid) {
+		return tell(MendAgain, lacks)
 	}
 	if why := x.MayRecord(ctx, log); why != nil {
 		if why.Code == tier.CodeLedgerStale {

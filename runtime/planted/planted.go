@@ -31,6 +31,8 @@ const (
 	LineageUnchecked    Fault = "the lineage is not checked"
 	WatermarkIgnored    Fault = "the high watermark is ignored"
 	KeepIsLeave         Fault = "what a plugin keeps is taken for what may go"
+	LostNotSaid         Fault = "what the store lost of a manifest is not said again"
+	LeftSaidAgain       Fault = "what left its log is said again in the manifest"
 )
 
 // All are the faults, in order.
@@ -38,5 +40,6 @@ func All() []Fault {
 	return []Fault{AdvanceBeforeVerify, RecordAfterDrop, NoDirectorySync, ListingIsProof,
 		UnknownIsFailure, UnknownIsSuccess, NothingIsZero, EpochUnchecked, LineageUnchecked,
 		ErrorIsAllow, PrefixIgnored, RemoveBeforeMove, AttemptUnchecked, WatermarkIgnored,
-		TTLWithoutProof, CopiedNotRestored, ClocksIgnored, NotDrained, HoleIsProof, KeepIsLeave}
+		TTLWithoutProof, CopiedNotRestored, ClocksIgnored, NotDrained, HoleIsProof, KeepIsLeave,
+		LostNotSaid, LeftSaidAgain}
 }
