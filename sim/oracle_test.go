@@ -207,6 +207,48 @@ func TestTheOracleSeesBeforeItHappens(t *testing.T) {
 	})
 }
 
+// TestTheOracleSeesEachTouch: tierd moves files of segments into the trash, within it, or back to
+// their own name, and removes them there. Whatever else it did in its source would be a breach.
+func TestTheOracleSeesEachTouch(t *testing.T) {
+	t.Parallel()
+	bin := path.Join(path.Dir(SegmentPath(orders, 0)), trashDir)
+	gone := path.Join(bin, segmentName(0))
+	pending, dead := gone+pendingSuffix, gone+deadSuffix
+	for name, p := range map[string]Point{
+		"back to another name": {Kind: string(vfs.OpRename), Name: pending,
+			To: SegmentPath(orders, 40)},
+		"back, although it is dead": {Kind: string(vfs.OpRename), Name: dead,
+			To: SegmentPath(orders, 0)},
+		"to another name": {Kind: string(vfs.OpRename), Name: SegmentPath(orders, 30),
+			To: SegmentPath(orders, 40)},
+		"from nowhere": {Kind: string(vfs.OpRename), Name: path.Join(sourceDir, "x"),
+			To: SegmentPath(orders, 40)},
+		"a directory is made":         {Kind: string(vfs.OpMkdir), Name: path.Dir(bin)},
+		"a directory is removed":      {Kind: string(vfs.OpRemoveDir), Name: path.Dir(bin)},
+		"another file goes":           {Kind: string(vfs.OpRemove), Name: path.Join(sourceDir, "x")},
+		"a file is made":              {Kind: string(vfs.OpCreate), Name: SegmentPath(orders, 40)},
+		"a file in the trash is made": {Kind: string(vfs.OpCreate), Name: bin},
+	} {
+		p.Place = OnDisk
+		said := judged(t, func(r *rig) { r.sees(p) })
+		if !slices.ContainsFunc(said, func(v Violation) bool { return v.Property == ActiveUntouched }) {
+			t.Errorf("%s: the oracle says %v", name, said)
+		}
+	}
+	for name, p := range map[string]Point{
+		"back to its name":      {Kind: string(vfs.OpRename), Name: pending, To: SegmentPath(orders, 0)},
+		"the trash is made":     {Kind: string(vfs.OpMkdir), Name: bin},
+		"the trash is removed":  {Kind: string(vfs.OpRemoveDir), Name: bin},
+		"a directory is synced": {Kind: string(vfs.OpSyncDir), Name: path.Dir(bin)},
+	} {
+		p.Place = OnDisk
+		said := judged(t, func(r *rig) { r.sees(p) })
+		if slices.ContainsFunc(said, func(v Violation) bool { return v.Property == ActiveUntouched }) {
+			t.Errorf("%s: the oracle says %v", name, said)
+		}
+	}
+}
+
 // sees shows the oracle an operation that then does not happen.
 func (r *rig) sees(p Point) {
 	r.t.Helper()
