@@ -87,6 +87,7 @@ type Oracle struct {
 	// untold are the announced deletions, by sequence number, of which nobody can tell how they
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
+	hearing    hearing
 	losses     []loss
 	owned      map[string]bool                     // tables that had an entry of their own
 	leave      map[string]bool                     // tables all of whose remote data may leave
@@ -181,6 +182,7 @@ func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
+		hearing:    hearing{of: map[uint64]*removal{}, told: map[uint64]bool{}},
 		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
 		keeps:  map[tier.LogID]map[tier.Offset]bool{},
 		leave:  map[string]bool{},
@@ -435,6 +437,7 @@ func (o *Oracle) rest() {
 	if !o.old {
 		o.named(ledger, store)
 	}
+	o.heardOf(store)
 	o.behind(ledger)
 	o.fences(ledger)
 	for _, l := range ledger.logs {

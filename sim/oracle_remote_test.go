@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -100,6 +101,43 @@ func TestTheOracleSeesRemoteCrimes(t *testing.T) {
 			r.movesStart(20)
 		}},
 	})
+}
+
+// TestTheOracleSeesFalseOutcomes: the audit log says of a removal what the store did not.
+func TestTheOracleSeesFalseOutcomes(t *testing.T) {
+	t.Parallel()
+	removal := func(answer fault.Effect, asks bool, result tier.OutcomeResult) crime {
+		return crime{AuditTrue, func(r *rig) {
+			r.expired(7 * 24 * time.Hour)
+			r.w.Advance(time.Hour)
+			key := r.object(0)
+			seq := r.announceObject(key)
+			if asks {
+				r.w.Bucket.SetHook(func(op fault.Op) fault.Effect { return answer })
+				r.does(func() error {
+					_ = heard{r.w.door, r.w}.Delete(context.Background(), key)
+					return nil
+				})
+				r.w.Bucket.SetHook(nil)
+			}
+			r.concludes(seq, result)
+		}}
+	}
+	failed := fault.Effect{Err: errInjected}
+	seen(t, map[string]crime{
+		"deleted, and the store failed": removal(failed, true, tier.OutcomeDeleted),
+		"deleted, and the store failed when it had done it": removal(
+			fault.Effect{Err: errInjected, Applied: true}, true, tier.OutcomeDeleted),
+		"deleted, and the store was not asked":    removal(failed, false, tier.OutcomeDeleted),
+		"kept, and the store has deleted it":      removal(fault.Effect{}, true, tier.OutcomeKept),
+		"kept, and the store may have deleted it": removal(failed, true, tier.OutcomeKept),
+	})
+	for result, answer := range map[tier.OutcomeResult]fault.Effect{tier.OutcomeDeleted: {},
+		tier.OutcomeUnknown: failed} {
+		if said := judged(t, removal(answer, true, result).commit); len(said) > 0 {
+			t.Errorf("%s, as it is: %v", result, said)
+		}
+	}
 }
 
 // TestTheOracleLetsRemoteDataGo as it should: after their TTL, the move and the grace.
@@ -235,12 +273,19 @@ func (r *rig) limited(bytes int64) {
 // deletes lets the process announce that it removes an object, and remove it.
 func (r *rig) deletes(key string) {
 	r.t.Helper()
-	r.does(func() error {
-		_, err := r.w.process.audit.Intend(context.Background(), tier.Deletion{
+	r.announceObject(key)
+	r.removes(key)
+}
+
+// announceObject puts a removal on record.
+func (r *rig) announceObject(key string) (seq uint64) {
+	r.t.Helper()
+	r.does(func() (err error) {
+		seq, err = r.w.process.audit.Intend(context.Background(), tier.Deletion{
 			Action: tier.DeleteRemote, Log: orders, Object: key, At: r.w.Now})
 		return err
 	})
-	r.removes(key)
+	return seq
 }
 
 // removes lets the process remove an object.

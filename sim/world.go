@@ -293,7 +293,7 @@ func (w *World) open(p *process) (err error) {
 	if p.audit, err = audit.Open(dir, audit.Options{}); err != nil {
 		return err
 	}
-	if p.store, err = objstore.New(w.door, p.ledger.ID()); err != nil {
+	if p.store, err = objstore.New(heard{w.door, w}, p.ledger.ID()); err != nil {
 		return err
 	}
 	if p.source, err = w.openSource(); err != nil {
