@@ -12,7 +12,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// consumed is what a consumer of the manifest alone sees of orders/0: the bases of its copies.
+// consumed is what a consumer of the manifest alone sees of orders/0: the bases of its copies,
+// ascending.
 func (s *site) consumed(ledger string) (bases []tier.Offset) {
 	s.t.Helper()
 	store, err := objstore.New(s.bucket, ledger)
@@ -28,6 +29,7 @@ func (s *site) consumed(ledger string) (bases []tier.Offset) {
 			bases = append(bases, f.Add.Content.Range.Base)
 		}
 	}
+	slices.Sort(bases) // the positions are in the order in which copies began
 	return bases
 }
 
