@@ -1,6 +1,7 @@
 package offsets_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -90,6 +91,53 @@ func TestBuilderRefuses(t *testing.T) {
 		}
 		if s := snapshot(t, m.Clone()); len(s.Logs) != 0 {
 			t.Errorf("%s: something is there", name)
+		}
+	}
+}
+
+// TestARebuiltLogIsFound: a log that was in no source when the ledger was made is the one that is
+// found, if the facts of its copies say nothing else.
+func TestARebuiltLogIsFound(t *testing.T) {
+	t.Parallel()
+	id := tier.LogID{Table: "orders", Name: "0"}
+	for name, c := range map[string]struct {
+		known, found string
+		refused      bool
+	}{
+		"the same":                     {"T", "T", false},
+		"another one":                  {"T", "U", true},
+		"one that says nothing":        {"T", "", true},
+		"one of which nothing is told": {"", "U", false},
+	} {
+		m := offsets.NewMemory([16]byte{1})
+		b, err := offsets.NewBuilder(m, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := tier.LogState{Log: id, Epoch: 1, Incarnation: c.known, Next: 1}
+		_, err = b.Log(state, nil)
+		table := tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}
+		if err := errors.Join(err, b.Table(table)); err != nil {
+			t.Fatal(err)
+		}
+		ledger, err := offsets.Open(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = ledger.Append(context.Background(), tier.LogOpened{Log: id, Source: "wal",
+			Layout: tier.LayoutKafka, Incarnation: c.found, Epoch: 1, Start: 5})
+		if errors.Is(err, tier.ErrRefused) != c.refused || err != nil && !c.refused {
+			t.Errorf("%s: %v, want it refused: %t", name, err, c.refused)
+		}
+		want := state
+		if !c.refused {
+			want.Source, want.Layout, want.Incarnation = "wal", tier.LayoutKafka, c.found
+		}
+		if got, _ := ledger.Log(id); !cmp.Equal(got, want) {
+			t.Errorf("%s: %s", name, cmp.Diff(want, got))
+		}
+		if err := ledger.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
