@@ -19,7 +19,7 @@ func (o *Oracle) remoteStays(l *logRecord, t tier.TableState) bool {
 	_, governed := o.w.Config.Tables(l.id.Table)
 	return !governed || o.frozen(l.id.Table) || o.w.Paused || t.Paused != nil || t.Dropped != 0 ||
 		o.Policies || o.denies(l.id) || o.w.astray() || o.old || o.w.zombie() ||
-		o.lostSome(l.id) || o.braked(t.Window)
+		o.lostSome(l.id) || o.braked(t.Window, 1)
 }
 
 // outlived (L2): of the remote segment that the log begins with, and those that overlap it, none is

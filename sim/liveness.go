@@ -282,33 +282,33 @@ func (o *Oracle) gone() []deletion {
 	})
 }
 
-// counted (S14): the brake's window of a table has every deletion since it began: also those that a
-// crash interrupted, and those of which a failing disk hid how they ended.
+// counted (S14): the brake's window of a table has every deletion since it began, and its bytes:
+// also those that a crash interrupted, and those of which a failing disk hid how they ended. It
+// ends when its time is over, and not before.
 func (o *Oracle) counted(ledger *ledgerTruth) {
 	p := o.w.process
 	if p == nil || p.err != nil || len(o.deletions) == 0 {
 		return
 	}
 	// Most looks end here: all that ever went are no more than what is counted.
-	exceeded := func(t *tier.TableState, list []deletion) (n int64, more bool) {
+	exceeded := func(t *tier.TableState, list []deletion) (in tier.BrakeWindow, more bool) {
 		for _, d := range list {
 			if d.log.Table == t.Table && d.at >= t.Window.Since && !d.forgiven {
-				n++
+				in = in.Plus(1, d.bytes)
 			}
 		}
-		return n, n > t.Window.Segments
+		return in, in.Segments > t.Window.Segments || in.Bytes > t.Window.Bytes
 	}
 	for i := range ledger.tables {
 		t := &ledger.tables[i]
+		o.ended(t)
 		if _, more := exceeded(t, o.deletions); !more {
 			continue
 		}
 		n, more := exceeded(t, o.gone())
-		if more && !slices.ContainsFunc(o.w.intents(), func(in *intent) bool {
-			return in.outcome == "" // the next start resolves and counts them
-		}) {
-			o.violate(CountedOnce, "%d segments of %s went since %s, and the brake counts %d", n,
-				t.Table, t.Window.Since, t.Window.Segments)
+		if more && o.allConcluded() {
+			o.violate(CountedOnce, "%d segments and %d bytes of %s went since %s, and the brake counts %d "+
+				"and %d", n.Segments, n.Bytes, t.Table, t.Window.Since, t.Window.Segments, t.Window.Bytes)
 		}
 	}
 }

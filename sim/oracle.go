@@ -88,6 +88,7 @@ type Oracle struct {
 	// ended: before that was looked for, the owner of the log removed the segment.
 	untold     map[uint64]bool
 	hearing    hearing
+	windows    map[string]tier.Time // when the brake's window of each table began
 	losses     []loss
 	owned      map[string]bool                     // tables that had an entry of their own
 	leave      map[string]bool                     // tables all of whose remote data may leave
@@ -149,9 +150,10 @@ type deletion struct {
 	fileName
 	inode    uint64
 	at       tier.Time
-	forgiven bool // the brake's window need not have it any more
-	untiered bool // its table did not tier then
-	renewed  bool // its owner wrote it again since
+	bytes    int64 // of the file
+	forgiven bool  // the brake's window need not have it any more
+	untiered bool  // its table did not tier then
+	renewed  bool  // its owner wrote it again since
 }
 
 // question is what the policies are asked of a segment.
@@ -182,6 +184,7 @@ func (w *World) Observe() *Oracle {
 	w.oracle = &Oracle{w: w, floor: map[tier.LogID]tier.Offset{},
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
+		windows:    map[string]tier.Time{},
 		hearing:    hearing{of: map[uint64]*removal{}, told: map[uint64]bool{}},
 		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
 		keeps:  map[tier.LogID]map[tier.Offset]bool{},
@@ -333,6 +336,7 @@ func (o *Oracle) resumed(table string, at tier.Time) {
 	if err != nil || ledger.table(table).Window != (tier.BrakeWindow{Since: at}) {
 		return
 	}
+	o.windows[table] = at
 	for i := range o.deletions {
 		if o.deletions[i].log.Table == table {
 			o.deletions[i].forgiven = true

@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -103,6 +105,23 @@ func TestTheOracleSees(t *testing.T) {
 			r.drops(0)
 			r.concludes(seq, tier.OutcomeDeleted)
 		}},
+		"a deletion whose bytes the brake does not count": {CountedOnce, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.goes(0, tier.BrakeWindow{Since: r.w.Now, Segments: 1})
+		}},
+		"a window of the brake that is over before its time": {CountedOnce, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.goes(0, tier.BrakeWindow{Since: r.w.Now, Segments: 1, Bytes: 100})
+			r.w.Advance(59 * time.Minute)
+			r.goes(10, tier.BrakeWindow{Since: r.w.Now, Segments: 1, Bytes: 100})
+		}},
+		"a window of the brake that does not end": {CountedOnce, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			w := tier.BrakeWindow{Since: r.w.Now, Segments: 1, Bytes: 100}
+			r.goes(0, w)
+			r.w.Advance(2 * time.Hour)
+			r.goes(10, w.Plus(1, 100))
+		}},
 		"a deletion that the audit log calls none": {AuditTrue, func(r *rig) {
 			r.w.Advance(2 * time.Hour)
 			seq := r.announce(0)
@@ -176,6 +195,13 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 				Policy: tier.PolicyRetain, At: r.w.Now})
 			r.steps(24 * time.Hour)
 			r.w.Advance(8 * 24 * time.Hour)
+			r.allows(tier.DeleteLocal, 0)
+			r.announce(0)
+			r.drops(0)
+		}},
+		"a deletion for whose bytes the brake has no room": {Gated, func(r *rig) {
+			r.w.Advance(2 * time.Hour)
+			r.w.Config.Brake.MaxBytes = sizeAt(0) - 1
 			r.allows(tier.DeleteLocal, 0)
 			r.announce(0)
 			r.drops(0)
@@ -475,7 +501,7 @@ func (r *rig) trash(base tier.Offset) {
 	at := SegmentPath(orders, base)
 	bin := path.Join(path.Dir(at), trashDir)
 	r.does(func() error {
-		if err := r.w.Disk.Mkdir(bin); err != nil {
+		if err := r.w.Disk.Mkdir(bin); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return r.w.Disk.Rename(at, path.Join(bin, path.Base(at)+pendingSuffix))
@@ -490,6 +516,17 @@ func (r *rig) drops(base tier.Offset) {
 	name := path.Join(bin, segmentName(base))
 	r.does(func() error { return r.w.Disk.Rename(name+pendingSuffix, name+deadSuffix) })
 	r.does(func() error { return r.w.Disk.Remove(name + deadSuffix) })
+}
+
+// goes lets a segment go to the end, and be counted like that by the brake.
+func (r *rig) goes(base tier.Offset, w tier.BrakeWindow) {
+	r.t.Helper()
+	r.allows(tier.DeleteLocal, base)
+	seq := r.announce(base)
+	r.drops(base)
+	r.appends(tier.LocalDeleted{Log: orders, Range: tier.Range{Base: base, Next: base + 10},
+		Window: w, Bytes: sizeAt(base), At: r.w.Now})
+	r.concludes(seq, tier.OutcomeDeleted)
 }
 
 // announce puts a deletion on record.

@@ -74,7 +74,7 @@ func (o *Oracle) dooms(f fileName, p Point) {
 	}
 	o.departsLocally(f, files)
 	o.deletions = append(o.deletions, deletion{fileName: f, inode: files[i].stat.Inode,
-		at: o.w.Now, untiered: o.untiered(f.log)})
+		at: o.w.Now, bytes: files[i].stat.Size, untiered: o.untiered(f.log)})
 }
 
 // untiered reports whether the log's table does not tier now: then its TTL alone governs what is
@@ -174,7 +174,7 @@ func (o *Oracle) objection(f fileName, files []file) string {
 		return "the pause file is there"
 	case ledger.table(f.log.Table).Paused != nil:
 		return "the table is paused"
-	case o.braked(ledger.table(f.log.Table).Window):
+	case o.braked(ledger.table(f.log.Table).Window, sizeOfRecords(f, files)):
 		return "the brake's limit is reached"
 	case o.w.Config.Delete != tier.LocalDeleteUnlink:
 		return "local_delete is " + string(o.w.Config.Delete)
@@ -192,12 +192,25 @@ func (o *Oracle) objection(f fileName, files []file) string {
 	return ""
 }
 
-// braked reports whether a window has no room for one deletion more. That it has all before is for
-// counted to judge.
-func (o *Oracle) braked(w tier.BrakeWindow) bool {
-	in := o.w.Now.Sub(w.Since)
-	open := w.Since != 0 && in >= 0 && in < o.w.Config.Brake.Per
-	return open && w.Segments >= o.w.Config.Brake.MaxSegments
+// braked reports whether a window has no room for one deletion more, of so many bytes. That it has
+// all before is for counted to judge.
+func (o *Oracle) braked(w tier.BrakeWindow, bytes int64) bool {
+	in, b := o.w.Now.Sub(w.Since), o.w.Config.Brake
+	if w.Since == 0 || in < 0 || in >= b.Per {
+		w = tier.BrakeWindow{} // it is over, and another one begins
+	}
+	return w.Segments >= b.MaxSegments || w.Bytes+bytes > b.MaxBytes
+}
+
+// sizeOfRecords is the size of the file with the records of a segment: of what belongs to that
+// besides some may have come since it was looked at.
+func sizeOfRecords(f fileName, files []file) (bytes int64) {
+	for _, x := range files {
+		if x.base == f.base && x.records && x.place == live {
+			bytes = x.stat.Size
+		}
+	}
+	return bytes
 }
 
 // ofOne says why the segment is of this one replica alone.

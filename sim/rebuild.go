@@ -235,6 +235,7 @@ func (o *Oracle) forget() {
 	o.vouched = vouched{} // it says itself up to when the clock was right
 	o.floor, o.starts = map[tier.LogID]tier.Offset{}, map[tier.LogID]tier.Offset{}
 	o.fresh, o.epochs = map[tier.LogID]tier.TierEpoch{}, map[tier.LogID]tier.TierEpoch{}
+	clear(o.windows)
 	for i := range o.deletions {
 		o.deletions[i].forgiven = true
 	}

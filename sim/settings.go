@@ -51,6 +51,10 @@ func (h *play) settingsActs() []act {
 			n := int64(choose.Number(h.c, "max_delete_segments", 1, 4))
 			h.change(func() { h.w.Config.Brake.MaxSegments = n })
 		}},
+		{kindSettings, "change limits.max_delete_bytes", 1, func() {
+			i := choose.Pick(h.c, "max_delete_bytes", []string{"20", "150", "1000"}, nil)
+			h.change(func() { h.w.Config.Brake.MaxBytes = []int64{20, 150, 1000}[i] })
+		}},
 		{kindSettings, "forbid local deletion", 1, func() {
 			h.change(func() { h.w.Config.Delete = tier.LocalDeleteNever })
 			h.crashed() // the way to delete is the source's, and read once
