@@ -7,7 +7,6 @@ import (
 
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/tier"
-	"github.com/tierd/tierd/sim/choose"
 )
 
 // Bounds are those of an exhaustive search: one log that begins with so many closed segments, up to
@@ -17,6 +16,15 @@ type Bounds struct {
 	Segments     int
 	Actions      int
 	Disturbances int
+
+	acts []string // of boundedActs; nil for all
+}
+
+func (b *Bounds) kinds() []string {
+	if b.acts == nil {
+		return boundedActs
+	}
+	return b.acts
 }
 
 // boundedActs are the actions of an exhaustive search.
@@ -53,7 +61,7 @@ func (b *Bounds) String() string {
 			"of them in a history", b.Disturbances)
 	}
 	return fmt.Sprintf("1 log of %s, up to %s of %d kinds%s", tier.Count(b.Segments, "closed segment"),
-		tier.Count(b.Actions, "action"), len(boundedActs), disturbances)
+		tier.Count(b.Actions, "action"), len(b.kinds()), disturbances)
 }
 
 func (b *Bounds) among(acts []act) []act {
@@ -61,7 +69,7 @@ func (b *Bounds) among(acts []act) []act {
 		return acts
 	}
 	return slices.DeleteFunc(acts, func(a act) bool {
-		return !slices.Contains(boundedActs, a.kind+": "+a.name)
+		return !slices.Contains(b.kinds(), a.kind+": "+a.name)
 	})
 }
 
@@ -90,9 +98,6 @@ func (b *Bounds) steps() int {
 	return b.Actions
 }
 
-// Firsts is how many first choices a search has; each can be searched on its own.
-func (b *Bounds) Firsts() int { return len(boundedActs) + 1 }
-
 // Explored is what a search came to.
 type Explored struct {
 	Histories int
@@ -104,69 +109,14 @@ type Explored struct {
 	Stopped   bool // before it was through
 }
 
-// Exhaust tries every history within the bounds whose first choice is first. A state that was met
-// before, with as many actions and disturbances left, is not gone on from again. It ends at the
-// first failure, and when more says so, which is asked between histories.
-func (p *Project) Exhaust(b Bounds, first int, more func(*Explored) bool) *Explored {
-	q := *p
-	q.Logs = p.Logs[:1]
-	seen := map[uint64]int{}
-	out := &Explored{Rules: make([]RuleSeen, len(p.Config.Policies.Rules()))}
-	tree := choose.NewTree(first, b.Firsts())
-	for {
-		r := &choose.Recorder{Chooser: &narrow{tree}}
-		made := q.Run(r, Options{Bounds: &b, ended: func(h *play) bool {
-			if !tree.New() {
-				return false // the history before went on from here, and this one elsewhere
-			}
-			state, left := h.state(), b.Actions-h.out.Steps
-			if before, met := seen[state]; met && before >= left {
-				return true
-			}
-			seen[state] = left
-			return false
-		}})
-		out.Histories++
-		out.Deletions += made.Deletions
-		out.Deepest = max(out.Deepest, made.Steps)
-		for i, r := range made.Rules {
-			out.Rules[i].True += r.True
-			out.Rules[i].False += r.False
-		}
-		out.States = len(seen)
-		if made.Violation != nil {
-			s := &choose.Scenario{Property: string(made.Violation.Property), Digest: p.Digest,
-				Segment: made.Violation.Segment, Layout: p.layout(), Choices: r.Made,
-				Exhaust: []int{b.Segments, b.Actions, b.Disturbances}}
-			out.Failure = &Failure{Scenario: s, Outcome: made}
-			return out
-		}
-		if !tree.Next() {
-			return out
-		}
-		if !more(out) {
-			out.Stopped = true
-			return out
-		}
+// Exhaust tries every history within the bounds. It ends at the first failure, and when more says
+// so, which is asked between histories.
+func (p *Project) Exhaust(b Bounds, more func(*Explored) bool) *Explored {
+	s := p.Search(b)
+	for s.Next() {
+		s.Work(more)
 	}
-}
-
-// narrow hands on to a tree what an exhaustive search varies, and takes outcome 0 of all else.
-type narrow struct{ tree *choose.Tree }
-
-// fixedLabels are the choices that a search does not vary.
-var fixedLabels = []string{"workers", "hour of the week", "log", "segments", "version",
-	"a new process in the end", "segment", "the machine's clock", "ntp"}
-
-// Choose implements choose.Chooser.
-func (n *narrow) Choose(label string, of int) int {
-	if slices.Contains(fixedLabels, label) {
-		if label == "version" {
-			return 1 // other content than there was
-		}
-		return 0
-	}
-	return n.tree.Choose(label, of)
+	return s.Explored()
 }
 
 // small is the project of one log. Where settings are nobody's, limits are reached within a few

@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +12,9 @@ import (
 	thanos "github.com/thanos-io/objstore"
 
 	"github.com/tierd/tierd/objstore/fault"
+	"github.com/tierd/tierd/policies/rego"
+	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/sim/choose"
 )
 
 // TestStateTellsWorldsApart: a search does not go on from a state that it met before, so whatever
@@ -38,6 +44,23 @@ func TestStateTellsWorldsApart(t *testing.T) {
 			unsynced(r)
 			r.do(r.w.Disk.Sync("wal/orders/0"))
 		}},
+		"a file is younger": {one: func(r *rig) {
+			r.do(r.w.Write(orders, 0, Content(orders, 0, 1)))
+			r.w.Advance(time.Minute)
+		}, other: func(r *rig) {
+			r.w.Advance(time.Minute)
+			r.do(r.w.Write(orders, 0, Content(orders, 0, 1)))
+		}},
+		"the engine knows more": {one: nothing, other: func(r *rig) {
+			r.w.step(engine.Paused{Reason: nil})
+			r.w.process.engine.Step(r.w.Now+1, engine.Tick{})
+		}},
+		"the oracle knows more": {one: nothing, other: func(r *rig) {
+			r.oracle.floor[orders]++
+		}},
+		"the owner of the log wrote more than is left": {one: nothing, other: func(r *rig) {
+			r.oracle.wrote(orders, 0, "0.log", []byte("was"))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +70,7 @@ func TestStateTellsWorldsApart(t *testing.T) {
 				r.copied(1)
 				do(r)
 				h := &play{w: r.w, o: r.oracle}
-				states = append(states, h.state())
+				states = append(states, h.state(newDigester()))
 			}
 			if same := states[0] == states[1]; same != c.same {
 				t.Errorf("they are the same state: %t", same)
@@ -56,32 +79,174 @@ func TestStateTellsWorldsApart(t *testing.T) {
 	}
 }
 
-// TestExhaustGoesAsDeepAsItSays: a state that a history passes through is not one that another
-// one has met, where both have come the same way. Each further action meets new ones.
+// everywhere is the chooser of a search that leaves nothing out.
+type everywhere struct{ tree *choose.Tree }
+
+// Choose implements choose.Chooser.
+func (n everywhere) Choose(label string, of int) int {
+	if slices.Contains(fixedLabels, label) {
+		return (&course{begun: true}).Choose(label, of)
+	}
+	return n.tree.Choose(label, of)
+}
+
+// all makes every history within the bounds from its beginning, and gives the states that it comes
+// to after steps, and in the end.
+func all(t *testing.T, p *Project, b Bounds) (states, ends map[uint64]bool) {
+	t.Helper()
+	one := p.Search(b).p
+	states, ends = map[uint64]bool{}, map[uint64]bool{}
+	d, tree := newDigester(), &choose.Tree{}
+	for more := true; more; more = tree.Next() {
+		h := one.play(everywhere{tree}, Options{Bounds: &b})
+		if !h.until(func() {
+			h.begin()
+			s := h.stepper()
+			for h.out.Steps < b.Actions && s.step() {
+			}
+			states[h.state(d)] = true
+			h.heal()
+			h.judge()
+			ends[h.state(d)] = true
+		}) {
+			t.Fatal(h.out.Violation)
+		}
+		h.w.Close()
+	}
+	return states, ends
+}
+
+// work has so many work at a search.
+func work(s *Search, workers int) *Explored {
+	for s.Next() {
+		var wait sync.WaitGroup
+		for range workers {
+			wait.Go(func() { s.Work(func(*Explored) bool { return true }) })
+		}
+		wait.Wait()
+	}
+	return s.Explored()
+}
+
+// TestSearchLeavesNothingOut: a search that goes on from each state once, from an image, and leaves
+// out what was there, comes to the same states, and to the same ends, as every history by itself.
+func TestSearchLeavesNothingOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		b    Bounds
+		acts []string
+	}{
+		"without disturbances": {Bounds{Segments: 1, Actions: 2}, boundedActs},
+		"one disturbance":      {Bounds{Segments: 1, Actions: 1, Disturbances: 1}, boundedActs},
+		"two disturbances":     {Bounds{Segments: 1, Actions: 1, Disturbances: 2}, boundedActs[3:4]},
+		"after a disturbance": {Bounds{Segments: 1, Actions: 2, Disturbances: 1},
+			[]string{"owner: rolls", "process: runs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Builtin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.b.acts = c.acts
+			states, ends := all(t, p, c.b)
+			for _, replays := range []bool{false, true} {
+				s := p.Search(c.b)
+				s.replays, s.ended = replays, map[uint64]bool{}
+				if e := work(s, 1); e.Failure != nil {
+					t.Fatal(e.Failure.Outcome.Violation)
+				}
+				known := map[uint64]bool{}
+				for state := range s.known {
+					known[state] = true
+				}
+				if !maps.Equal(known, states) || !maps.Equal(s.ended, ends) {
+					t.Errorf("made again %t: %d states and %d ends, and one by one %d and %d", replays,
+						len(known), len(s.ended), len(states), len(ends))
+				}
+			}
+		})
+	}
+}
+
+// TestSearchFindsTheSameWhoeverWorks: the numbers, and the history of a failure, are the same
+// however many work at it, and the history does it again.
+func TestSearchFindsTheSameWhoeverWorks(t *testing.T) {
+	t.Parallel()
+	never, err := rego.LoadPromises([]rego.Module{{Path: "never.rego", Source: []byte(
+		"package tierd.sim\n\nviolation contains \"it goes\" if input.segment.base > 0\n")}},
+		nil, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		promises *rego.Promises
+		fails    bool
+	}{"nothing fails": {}, "a property fails": {never, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Builtin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Promises = c.promises
+			var first *Explored
+			for workers := 1; workers <= 3; workers++ {
+				s := p.Search(Bounds{Segments: 1, Actions: 2, Disturbances: 1,
+					acts: []string{"owner: rolls", "process: runs"}})
+				e := work(s, workers)
+				if first == nil {
+					first = e
+				}
+				if !c.fails {
+					if diff := cmp.Diff(first, e); diff != "" {
+						t.Errorf("%d workers: %s", workers, diff)
+					}
+					continue
+				}
+				if e.Failure == nil {
+					t.Fatalf("%d workers find nothing", workers)
+				}
+				if diff := cmp.Diff(first.Failure.Scenario, e.Failure.Scenario); diff != "" {
+					t.Errorf("%d workers: %s", workers, diff)
+				}
+				again, err := p.Replay(e.Failure.Scenario)
+				if err != nil || again.Violation == nil || *again.Violation != *e.Failure.Outcome.Violation {
+					t.Errorf("%v, %v; want %v", again.Violation, err, e.Failure.Outcome.Violation)
+				}
+			}
+		})
+	}
+}
+
+// TestSearchStops: when more says so.
+func TestSearchStops(t *testing.T) {
+	t.Parallel()
+	p, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := p.Exhaust(Bounds{Segments: 1, Actions: 2}, func(e *Explored) bool { return e.Histories < 5 })
+	if !e.Stopped || e.Histories != 5 {
+		t.Errorf("it stopped: %t, after %d histories", e.Stopped, e.Histories)
+	}
+}
+
+// TestExhaustGoesAsDeepAsItSays: each further action meets new states.
 func TestExhaustGoesAsDeepAsItSays(t *testing.T) {
 	t.Parallel()
 	p, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := func(b Bounds) (states, deepest int) {
-		for first := range b.Firsts() {
-			e := p.Exhaust(b, first, func(*Explored) bool { return true })
-			if e.Failure != nil {
-				t.Fatal(e.Failure.Outcome.Violation)
-			}
-			states, deepest = states+e.States, max(deepest, e.Deepest)
-		}
-		return states, deepest
-	}
 	before := 0
-	for actions := 1; actions <= 2; actions++ {
-		states, deepest := count(Bounds{Segments: 1, Actions: actions})
-		if states < 2*before || deepest != actions {
-			t.Errorf("%d states, %d before; the longest history has %d of %d actions", states, before,
-				deepest, actions)
+	for actions := 1; actions <= 3; actions++ {
+		e := p.Exhaust(Bounds{Segments: 1, Actions: actions}, func(*Explored) bool { return true })
+		if e.Failure != nil || e.States < 2*before || e.Deepest != actions {
+			t.Errorf("%v: %d states, %d before; the longest history has %d of %d actions", e.Failure,
+				e.States, before, e.Deepest, actions)
 		}
-		before = states
+		before = e.States
 	}
 }
 

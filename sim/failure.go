@@ -125,5 +125,6 @@ func (p *Project) within(s *choose.Scenario) (*Project, Options) {
 	}
 	one := *p
 	one.Logs = p.Logs[:1]
-	return &one, Options{Bounds: &Bounds{s.Exhaust[0], s.Exhaust[1], s.Exhaust[2]}}
+	return &one, Options{Bounds: &Bounds{Segments: s.Exhaust[0],
+		Actions: s.Exhaust[1], Disturbances: s.Exhaust[2]}}
 }

@@ -108,8 +108,8 @@ type Options struct {
 	Trace  bool    // keep the lines
 	Bounds *Bounds // of an exhaustive search; nil for none
 
-	// ended is asked after each step whether the history ends there; nil is never.
-	ended func(h *play) bool
+	// search is the exhaustive search that the history is part of; nil where it is made on its own.
+	search *searcher
 	// asked is told of each question to the policies; nil is nobody.
 	asked func(*gate.Facts, rego.Evaluation)
 }
@@ -158,8 +158,9 @@ type play struct {
 	stopFate  Fate
 	moment    int // of moments, at which the process stops next; negative for none
 	healing   bool
-	// disturbed counts the disturbances of an exhaustive search.
-	disturbed int
+	// disturbed counts the disturbances of an exhaustive search, part what the process was let do in
+	// the step that is being made.
+	disturbed, part int
 	// inRecovery arms what happens while the next process starts; nil for nothing.
 	inRecovery func()
 }
@@ -202,27 +203,40 @@ type ended struct{}
 
 // Run makes one history. Every choice is c's. Choosers may panic, as choose.Replay does.
 func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
-	out = &Outcome{}
-	h := &play{p: p, c: c, opts: opts, hash: fnvBasis, out: out,
-		unknown: map[string]bool{}, moment: -1}
-	h.out.Rules = make([]RuleSeen, len(p.Config.Policies.Rules()))
+	h := p.play(c, opts)
 	defer func() {
 		h.out.Hash = h.hash
 		if h.w != nil {
 			h.out.Met[SaidAgain] = h.w.mended
 			h.w.Close()
 		}
+	}()
+	h.until(func() {
+		h.begin()
+		h.steps()
+		h.heal()
+		h.judge()
+	})
+	return h.out
+}
+
+// play is a history of which nothing is made yet.
+func (p *Project) play(c choose.Chooser, opts Options) *play {
+	return &play{p: p, c: c, opts: opts, hash: fnvBasis, unknown: map[string]bool{}, moment: -1,
+		out: &Outcome{Rules: make([]RuleSeen, len(p.Config.Policies.Rules()))}}
+}
+
+// until makes part of a history, which may end in the middle of it: then it reports false.
+func (h *play) until(do func()) (through bool) {
+	defer func() {
 		if r := recover(); r != nil {
 			if _, over := r.(ended); !over {
 				panic(r)
 			}
 		}
 	}()
-	h.begin()
-	h.steps()
-	h.heal()
-	h.judge()
-	return out
+	do()
+	return true
 }
 
 func (h *play) begin() {
@@ -251,6 +265,7 @@ func (h *play) begin() {
 	h.out.Heeded = h.heed.list
 	w.Stepped = h.heed.stepped
 	w.Bucket.SetHook(h.onStore)
+	w.remembered = h.opts.search.answers()
 	if w.Config.Layout == tier.LayoutKafka {
 		silent := choose.Yes(h.c, "without a record of epochs")
 		h.broker = newBroker(w, silent, h.p.Logs...)
@@ -301,41 +316,58 @@ func (h *play) startProcess() {
 
 // steps makes the steps until the chooser ends them.
 func (h *play) steps() {
-	acts := h.opts.Bounds.among(h.acts())
-	names := make([]string, len(acts)+1)
-	names[0] = "the end"
+	s := h.stepper()
 	h.snapshot()
-	fault := make([]int, len(acts)) // the number in Faults, from 1
-	for i, a := range acts {
-		names[i+1] = a.kind + ": " + a.name
-		if slices.Contains(faultKinds, a.kind) {
-			h.out.Faults = append(h.out.Faults, FaultSeen{Name: names[i+1]})
-			fault[i] = len(h.out.Faults)
-		}
-	}
-	weights, then := h.rate.weights(acts, names)
-	for h.out.Steps < h.opts.Bounds.steps() {
-		if h.out.Steps == h.rate.length {
-			weights = then
-		}
-		i := choose.Pick(h.c, choose.Step, names, weights)
-		if i == 0 {
-			break
-		}
-		h.out.Steps++
-		if n := fault[i-1]; n > 0 {
-			h.out.Faults[n-1].Count++
-		}
-		h.line(LaneStep, "%s", names[i])
-		acts[i-1].do()
-		h.snapshot()
-		h.judge()
-		if h.opts.ended != nil && h.opts.ended(h) {
-			panic(ended{})
-		}
+	for h.out.Steps < h.opts.Bounds.steps() && s.step() {
 	}
 	h.out.Simulated = h.w.Now.Sub(h.began)
 	h.out.Met[DriftedApart] = h.w.driftedApart
+}
+
+// stepper makes the steps of a history.
+type stepper struct {
+	h       *play
+	acts    []act
+	names   []string // of what can be chosen: the end, and then the acts
+	fault   []int    // by act, its number in Faults, from 1; 0 for none
+	weights []int
+	then    []int // the weights after rates.length steps
+}
+
+func (h *play) stepper() *stepper {
+	s := &stepper{h: h, acts: h.opts.Bounds.among(h.acts()), names: []string{"the end"}}
+	s.fault = make([]int, len(s.acts))
+	for i, a := range s.acts {
+		s.names = append(s.names, a.kind+": "+a.name)
+		if slices.Contains(faultKinds, a.kind) {
+			h.out.Faults = append(h.out.Faults, FaultSeen{Name: s.names[i+1]})
+			s.fault[i] = len(h.out.Faults)
+		}
+	}
+	s.weights, s.then = h.rate.weights(s.acts, s.names)
+	return s
+}
+
+// step chooses what happens next, and does it; false where that is the end.
+func (s *stepper) step() bool {
+	h := s.h
+	if h.out.Steps == h.rate.length {
+		s.weights = s.then
+	}
+	i := choose.Pick(h.c, choose.Step, s.names, s.weights)
+	if i == 0 {
+		return false
+	}
+	h.out.Steps++
+	if n := s.fault[i-1]; n > 0 {
+		h.out.Faults[n-1].Count++
+	}
+	h.line(LaneStep, "%s", s.names[i])
+	s.acts[i-1].do()
+	h.part = 0
+	h.snapshot()
+	h.judge()
+	return true
 }
 
 // judge ends the history at the first broken promise.
@@ -560,6 +592,7 @@ func (h *play) setDisk(free int64) {
 // alone, or with its machine.
 func (h *play) alive(err error) {
 	h.disk = 0
+	h.part++
 	if err == nil {
 		return
 	}
@@ -573,6 +606,7 @@ func (h *play) alive(err error) {
 // crashed plays the end of a process, and what begins after it.
 func (h *play) crashed() {
 	h.ends()
+	h.opts.search.afterStop(h)
 	h.startProcess()
 	h.line(LaneCrash, "a new process has started")
 }
@@ -664,6 +698,7 @@ func (h *play) heal() {
 	h.minutes(before)
 	h.o.Current()
 	h.judge()
+	h.opts.search.settled(h)
 	h.landsAllAgain()
 	h.alive(h.w.Elapse(min(h.p.longest(), lastMoment.Sub(h.w.Now))))
 	h.minutes(2*settleRounds - before)

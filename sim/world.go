@@ -133,6 +133,7 @@ type World struct {
 	boltKnown  bool                  // the file must hold what was committed
 	openBolt   func(at string) (*offsets.Bolt, error)
 	storeRead  storeRead
+	remembered *answers // of the policies; nil where they are asked each time
 }
 
 // process is one life of tierd.
@@ -385,7 +386,9 @@ func (a asked) Decide(ctx context.Context, f *gate.Facts) (gate.Decision, error)
 	if a.w.Asked == nil {
 		e.Decision, err = a.set.Decide(ctx, f)
 	} else {
-		e, err = a.set.EvaluateFacts(ctx, f)
+		e, err = a.w.remembered.evaluate(a.set, f, func() (rego.Evaluation, error) {
+			return a.set.EvaluateFacts(ctx, f)
+		})
 		a.w.Asked(f, e, err)
 	}
 	if o := a.w.oracle; o != nil {

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
@@ -68,57 +67,56 @@ func (c *exhaustCmd) Run(a *app) error {
 		ctx, cancel = context.WithTimeout(ctx, c.Budget)
 		defer cancel()
 	}
-	found := make([]*sim.Explored, b.Firsts())
 	s := status{a: a}
-	var tried atomic.Int64
-	var wait sync.WaitGroup
-	for first := range b.Firsts() {
-		wait.Go(func() {
-			found[first] = p.Exhaust(b, first, func(*sim.Explored) bool {
-				s.show("%s", tier.Count(tried.Add(1), "history"))
-				return ctx.Err() == nil
-			})
+	search := p.Search(b)
+	work := func() {
+		search.Work(func(e *sim.Explored) bool {
+			s.show("%s", tier.Count(e.Histories, "history"))
+			return ctx.Err() == nil
 		})
 	}
-	hung := a.ask(wait.Wait)
+	hung := a.ask(func() {
+		for search.Next() {
+			var wait sync.WaitGroup
+			for range runtime.GOMAXPROCS(0) {
+				wait.Go(work)
+			}
+			wait.Wait()
+		}
+	})
 	s.clear()
 	if hung != nil {
 		return hung
 	}
-	histories, states, deletions, stopped := 0, 0, 0, false
-	for _, e := range found {
-		histories, states, stopped = histories+e.Histories, states+e.States, stopped || e.Stopped
-		deletions += e.Deletions
-		if e.Failure != nil {
-			return c.failed(a, p, e.Failure)
-		}
+	e := search.Explored()
+	if e.Failure != nil {
+		return c.failed(a, p, e.Failure)
 	}
-	a.printf("%s of %s, %s, %s, %s\n", tier.Count(histories, "history"), p.Logs[0],
-		tier.Count(states, "state"), tier.Count(deletions, "local deletion"),
+	a.printf("%s of %s, %s, %s, %s\n", tier.Count(e.Histories, "history"), p.Logs[0],
+		tier.Count(e.States, "state"), tier.Count(e.Deletions, "local deletion"),
 		time.Since(began).Round(time.Millisecond))
 	switch {
-	case stopped && a.ctx.Err() != nil:
+	case e.Stopped && a.ctx.Err() != nil:
 		a.printf("interrupted: it is NOT exhaustive\n")
 		return ended(exitInterrupted)
-	case stopped:
+	case e.Stopped:
 		a.printf("the budget ended the search: it is NOT exhaustive\n")
 		return ended(exitVacuous)
 	}
 	a.printf("exhaustive within these bounds: %s\n", &b)
-	if deletions == 0 && p.NotApplicable(sim.LocalDeletion) == "" {
+	if e.Deletions == 0 && p.NotApplicable(sim.LocalDeletion) == "" {
 		a.printf("VACUOUS: never met: %s%s: name a table with --table of which something goes, or "+
-			"give more --actions\n", sim.LocalDeletion, screen.Line(against(p, found)))
+			"give more --actions\n", sim.LocalDeletion, screen.Line(against(p, e)))
 		return ended(exitVacuous)
 	}
 	return nil
 }
 
 // against names the rules of the policies that denied a deletion.
-func against(p *sim.Project, found []*sim.Explored) string {
+func against(p *sim.Project, e *sim.Explored) string {
 	var out []string
 	for i, rule := range p.Config.Policies.Rules() {
-		denied := func(e *sim.Explored) bool { return e.Rules[i].True > 0 }
-		if !rule.Builtin && rule.Answer == "deny" && slices.ContainsFunc(found, denied) {
+		if !rule.Builtin && rule.Answer == "deny" && e.Rules[i].True > 0 {
 			out = append(out, strings.TrimSpace(rule.Where+" "+rule.Title))
 		}
 	}

@@ -82,9 +82,11 @@ var layers = []unit{
 		"runtime/config", "runtime/api", "policies", "policies/rego", "offsets", "objstore",
 		"runtime/logdir", "runtime/plugin", "runtime/advice", "runtime/audit", "runtime/facts",
 		"runtime/broker", "runtime/read", "runtime/kafka", "runtime/verify"),
+	{dir: "internal/rewind", std: true},
 	adapter("sim", "runtime/rebuild", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", kbatchUnit,
-		"runtime/plugin", "runtime/advice", "runtime/audit", "runtime/read", "runtime/verify"),
+		"runtime/plugin", "runtime/advice", "runtime/audit", "runtime/read", "runtime/verify",
+		"internal/rewind"),
 
 	// The providers' SDKs are most of the binary and of the build: only the commands link them.
 	adapter("objstore/providers/filesystem", "objstore"),

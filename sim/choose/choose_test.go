@@ -144,39 +144,6 @@ func TestTreeMakesEveryCombinationOnce(t *testing.T) {
 	if want := []string{"aa", "ab", "b"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	tree := NewTree(1, 2)
-	n := 0
-	for {
-		if tree.Choose("x", 2) != 1 {
-			t.Fatal("the first choice is not the fixed one")
-		}
-		tree.Choose("y", 3)
-		n++
-		if !tree.Next() {
-			break
-		}
-	}
-	if n != 3 {
-		t.Errorf("%d runs, want 3", n)
-	}
-}
-
-// TestTreeKnowsWhatIsNew: the choices of a run are new from the one on that differs.
-func TestTreeKnowsWhatIsNew(t *testing.T) {
-	t.Parallel()
-	var got []string
-	tree := &Tree{}
-	for more := true; more; more = tree.Next() {
-		text := ""
-		for range 3 {
-			tree.Choose("bit", 2)
-			text += map[bool]string{true: "n", false: "."}[tree.New()]
-		}
-		got = append(got, text)
-	}
-	if want := "nnn ..n .nn ..n nnn ..n .nn ..n"; strings.Join(got, " ") != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }
 
 func TestDecodeRefuses(t *testing.T) {

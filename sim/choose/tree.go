@@ -11,15 +11,9 @@ package choose
 //
 // A run must ask for the same choices where it is given the same outcomes. The zero Tree begins.
 type Tree struct {
-	path  []branch
-	at    int
-	again int // choices from the beginning that the run before made, too
-	fixed int // choices from the beginning that stay as they are
+	path []branch
+	at   int
 }
-
-// NewTree returns a tree of the runs whose first choices have these outcomes of so many: with one
-// tree for each of them the work can be shared out.
-func NewTree(pick, of int) *Tree { return &Tree{path: []branch{{pick, of}}, fixed: 1} }
 
 type branch struct{ pick, of int }
 
@@ -36,17 +30,12 @@ func (t *Tree) Choose(_ string, n int) int {
 	return b.pick
 }
 
-// New reports whether the choices of this run so far are other ones than those of the run before:
-// what they came to was not met on the way to another outcome of a later choice.
-func (t *Tree) New() bool { return t.at > t.again }
-
 // Next goes on to the next combination; false if there is none.
 func (t *Tree) Next() bool {
 	t.path = t.path[:t.at] // a run that ended early asked for no more
-	for t.at = 0; len(t.path) > t.fixed; t.path = t.path[:len(t.path)-1] {
+	for t.at = 0; len(t.path) > 0; t.path = t.path[:len(t.path)-1] {
 		last := &t.path[len(t.path)-1]
 		if last.pick++; last.pick < last.of {
-			t.again = len(t.path) - 1
 			return true
 		}
 	}
