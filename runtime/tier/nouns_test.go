@@ -95,3 +95,26 @@ func TestDigestsInText(t *testing.T) {
 		}
 	}
 }
+
+// TestFrozen: a table that had an entry of its own does not fall to the defaults, and one that no
+// entry governs is not touched.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		entry, governor string
+		governed, want  bool
+	}{
+		"nothing governs it":            {"", "", false, true},
+		"an entry that is not any more": {"tables/orders", "", false, true},
+		"its entry":                     {"tables/orders", "tables/orders", true, false},
+		"another entry":                 {"tables/orders", "tables/o*", true, false},
+		"the defaults":                  {"tables/orders", tier.GovernedByDefaults, true, true},
+		"always the defaults":           {tier.GovernedByDefaults, tier.GovernedByDefaults, true, false},
+		"the defaults, and it is new":   {"", tier.GovernedByDefaults, true, false},
+	} {
+		s := tier.TableState{Entry: c.entry}
+		if got := s.Frozen(tier.Table{Governor: c.governor}, c.governed); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
