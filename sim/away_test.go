@@ -147,7 +147,7 @@ func TestAGapOfANewEpochIsOne(t *testing.T) {
 	if i < 0 || l.state.Start != 0 || l.facts[i].Add.Content.Range != whole {
 		t.Fatalf("from %d on, copies %+v; want one of [0, 30)", l.state.Start, l.facts)
 	}
-	l.facts[i].Add.Content.Range.Next = 10
+	l.facts[i].Add.Content.Range.Next, l.covers = 10, nil
 	for _, due := range []bool{false, true} {
 		r.oracle.noGap(r.oracle.record(orders), r.w.files(orders), l, due)
 		v := r.oracle.Violations()

@@ -133,6 +133,7 @@ type segmentRecord struct {
 // fileRecord is one file of a segment with every content that it ever had, oldest first.
 type fileRecord struct {
 	name     string
+	records  bool // it is the one with the records
 	versions []version
 	gone     bool // it did not come back with its segment
 }
@@ -271,7 +272,7 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 			return
 		}
 	}
-	s.files = append(s.files, fileRecord{name: name, versions: []version{{data: data, at: at}}})
+	s.files = append(s.files, fileRecord{name: name, records: records, versions: []version{{data: data, at: at}}})
 }
 
 // firstWritten is when the content was in the file for the first time.
@@ -390,8 +391,10 @@ func (s *segmentRecord) knows(f fileName, data []byte) *version {
 		if s.files[i].name != f.name {
 			continue
 		}
-		for _, v := range slices.Backward(s.files[i].versions) {
-			if bytes.Equal(v.data, data) {
+		versions := s.files[i].versions
+		for i := len(versions) - 1; i >= 0; i-- {
+			if bytes.Equal(versions[i].data, data) {
+				v := versions[i]
 				return &v
 			}
 		}

@@ -290,9 +290,10 @@ func (o *Oracle) announced(f fileName, files []file, at string, first bool) {
 			v = o.knows(f, x.data)
 		}
 	}
+	log := f.log.String()
 	for _, in := range o.w.intents() {
-		same := v.has(in.sum) || !f.records
-		if in.log == f.log.String() && in.base == f.base && same && (in.outcome == "" || !first) {
+		counts := in.log == log && in.base == f.base && (in.outcome == "" || !first)
+		if counts && (!f.records || v.has(in.sum)) {
 			return
 		}
 	}
@@ -560,8 +561,7 @@ func (o *Oracle) kept(l *logRecord, files []file, store *storeTruth) {
 				continue
 			}
 			last := &f.versions[len(f.versions)-1]
-			_, records := baseOf(f.name)
-			name := fileName{log: l.id, base: s.Base, name: f.name, records: records}
+			name := fileName{log: l.id, base: s.Base, name: f.name, records: f.records}
 			local := slices.ContainsFunc(files, func(x file) bool {
 				return x.base == s.Base && x.name == f.name && x.place != dead &&
 					last.before(x.data)

@@ -105,7 +105,7 @@ func (s *segmentRecord) wrote(c read.Chunk) bool {
 		return false
 	}
 	for _, f := range s.files {
-		if _, records := baseOf(f.name); !records {
+		if !f.records {
 			continue
 		}
 		for _, v := range f.versions {

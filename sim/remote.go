@@ -97,7 +97,7 @@ func (o *Oracle) copiedAt(l *ledgerLog, s *segmentRecord, since tier.TierEpoch) 
 			continue
 		}
 		for _, file := range s.files {
-			if _, records := baseOf(file.name); !records {
+			if !file.records {
 				continue
 			}
 			// A content is as old as its first writing.

@@ -81,8 +81,7 @@ func (o *Oracle) writtenAt(id tier.LogID, c *tier.Copy) (at tier.Time, ok bool) 
 		}
 		for i := range s.files {
 			for _, v := range s.files[i].versions {
-				_, records := baseOf(s.files[i].name)
-				if records && sha256.Sum256(v.data) == c.Content.Files[0].SHA256 && (!ok || v.at < at) {
+				if s.files[i].records && sha256.Sum256(v.data) == c.Content.Files[0].SHA256 && (!ok || v.at < at) {
 					at, ok = v.at, true
 				}
 			}

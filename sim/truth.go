@@ -181,10 +181,20 @@ type ledgerLog struct {
 	facts      []tier.Fact // copies and holes, ascending by position
 	attempts   []tier.Attempt
 	tombstones []offsets.Tombstone
+
+	covers tier.RangeSet // once somebody asked
 }
 
-// covered are the offsets that are in a finished copy, in a recorded hole, or expired.
+// covered are the offsets that are in a finished copy, in a recorded hole, or expired. They are not
+// to be changed.
 func (l *ledgerLog) covered() tier.RangeSet {
+	if l.covers == nil {
+		l.covers = l.allCovered()
+	}
+	return l.covers
+}
+
+func (l *ledgerLog) allCovered() tier.RangeSet {
 	var out tier.RangeSet
 	for _, r := range l.state.Expired {
 		out = out.Add(r)
@@ -269,7 +279,8 @@ func truthOf(r *offsets.Reading, before *ledgerTruth) *ledgerTruth {
 			t.logs[i] = before.log(l.State.Log)
 		}
 		if t.logs[i] == nil || t.logs[i].of != l {
-			t.logs[i] = &ledgerLog{l, l.State, l.Facts, l.Attempts, l.Tombstones}
+			t.logs[i] = &ledgerLog{of: l, state: l.State, facts: l.Facts,
+				attempts: l.Attempts, tombstones: l.Tombstones}
 		}
 	}
 	return t

@@ -678,7 +678,7 @@ func (w *World) Crash(choose func(label string, n int) int) {
 // Kill ends the process alone: what it wrote is there, and what it did not sync is still not.
 func (w *World) Kill() {
 	disk := w.Disk.Clone()
-	w.Disk.Crash(nil)
+	w.Disk.Stop()
 	w.Disk = disk
 	kept := w.Medium.Clone() // the machine has it, and writes it
 	w.Medium.Crash()

@@ -123,6 +123,14 @@ func (m *memFS) Crash(choose func(label string, n int) int) *Mem {
 	return disk.rootDir()
 }
 
+// Stop ends the use of the file system: everything that belongs to it returns ErrCrashed from then
+// on.
+func (m *memFS) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.crashed = true
+}
+
 // settleTree makes what is durable below n all that there is. A file may have two names.
 func (n *node) settleTree(name string, choose func(string, int) int, seen map[*node]bool) {
 	if seen[n] {
