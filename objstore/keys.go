@@ -86,9 +86,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// log begins a key with the directory of a log.
-func (k Keys) log(id tier.LogID) []byte {
-	b := make([]byte, 0, 256) // as much as nearly all keys need
+// keyBytes is as much as nearly all keys need.
+const keyBytes = 256
+
+// log appends the directory of a log, with which a key begins.
+func (k Keys) log(b []byte, id tier.LogID) []byte {
 	b = append(append(b, k.ledger...), "/logs/"...)
 	b = append(append(b, escape(id.Table)...), '/')
 	return append(append(b, escape(id.Name)...), '/')
@@ -97,11 +99,12 @@ func (k Keys) log(id tier.LogID) []byte {
 // Attempt is the directory of all files of an attempt, with its slash; the name in o does not
 // matter.
 func (k Keys) Attempt(o tier.ObjectKey) (string, error) {
-	b, err := k.attempt(o)
+	var buf [keyBytes]byte
+	b, err := k.attempt(buf[:0], o)
 	return string(b), err
 }
 
-func (k Keys) attempt(o tier.ObjectKey) ([]byte, error) {
+func (k Keys) attempt(b []byte, o tier.ObjectKey) ([]byte, error) {
 	if err := CheckLog(o.Log); err != nil {
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func (k Keys) attempt(o tier.ObjectKey) ([]byte, error) {
 		return nil, fmt.Errorf("object of %s: base offset %d, tier epoch %d: want 0 or more, 1 or more",
 			o.Log, o.Base, o.Epoch)
 	}
-	b := padded(k.log(o.Log), uint64(o.Epoch), 10, 8)
+	b = padded(k.log(b, o.Log), uint64(o.Epoch), 10, 8)
 	b = padded(append(b, '/'), uint64(o.Base), 10, 20)
 	b = hex.AppendEncode(append(b, '-'), o.Attempt[:])
 	return append(b, '/'), nil
@@ -117,52 +120,72 @@ func (k Keys) attempt(o tier.ObjectKey) ([]byte, error) {
 
 // File is the key of one file of an attempt.
 func (k Keys) File(o tier.ObjectKey) (string, error) {
-	b, err := k.attempt(o)
+	var buf [keyBytes]byte
+	b, err := k.file(buf[:0], o)
+	return string(b), err
+}
+
+func (k Keys) file(b []byte, o tier.ObjectKey) ([]byte, error) {
+	b, err := k.attempt(b, o)
 	if err == nil {
 		err = CheckName(o.Name)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return string(append(b, o.Name...)), nil
+	return append(b, o.Name...), nil
 }
 
 // Manifest is the directory of a log's manifest, with its slash.
 func (k Keys) Manifest(log tier.LogID) (string, error) {
-	b, err := k.manifest(log)
+	var buf [keyBytes]byte
+	b, err := k.manifest(buf[:0], log)
 	return string(b), err
 }
 
-func (k Keys) manifest(log tier.LogID) ([]byte, error) {
+func (k Keys) manifest(b []byte, log tier.LogID) ([]byte, error) {
 	if err := CheckLog(log); err != nil {
 		return nil, err
 	}
-	return append(k.log(log), "manifest/"...), nil
+	return append(k.log(b, log), "manifest/"...), nil
 }
 
 // Entry is the key of the manifest entry at the position.
 func (k Keys) Entry(log tier.LogID, pos tier.Position, attempt tier.AttemptID) (string, error) {
-	b, err := k.manifest(log)
+	var buf [keyBytes]byte
+	b, err := k.entry(buf[:0], log, pos, attempt)
+	return string(b), err
+}
+
+func (k Keys) entry(b []byte, log tier.LogID, pos tier.Position, attempt tier.AttemptID) (
+	[]byte, error) {
+	b, err := k.manifest(b, log)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	b = padded(b, uint64(pos), 16, 16)
 	b = hex.AppendEncode(append(b, '-'), attempt[:])
-	return string(append(b, ".json"...)), nil
+	return append(b, ".json"...), nil
 }
 
 // Checkpoint is the key of the manifest's checkpoint of the block at the level.
 func (k Keys) Checkpoint(log tier.LogID, level uint8, block uint64) (string, error) {
-	b, err := k.manifest(log)
+	var buf [keyBytes]byte
+	b, err := k.checkpoint(buf[:0], log, level, block)
+	return string(b), err
+}
+
+func (k Keys) checkpoint(b []byte, log tier.LogID, level uint8, block uint64) ([]byte, error) {
+	b, err := k.manifest(b, log)
 	if err == nil {
 		err = checkBlock(level, block)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	b = padded(append(b, 'L'), uint64(level), 10, 1)
 	b = padded(append(b, '-'), block, 16, 16)
-	return string(append(b, ".json"...)), nil
+	return append(b, ".json"...), nil
 }
 
 // Owner is the key of the object that names the ledger's owner.
@@ -189,13 +212,21 @@ func padded(b []byte, n uint64, base, digits int) []byte {
 	return append(b, s...)
 }
 
+// keySteps is one step more than a key has at most.
+const keySteps = 8
+
 // Parse takes a key apart. It accepts exactly what the other methods make.
 func (k Keys) Parse(key string) (Key, error) {
-	p, ok := k.parse(strings.Split(key, "/"))
+	var steps [keySteps]string
+	n, rest := 0, key
+	for more := true; more && n < len(steps); n++ {
+		steps[n], rest, more = strings.Cut(rest, "/")
+	}
+	p, ok := k.parse(steps[:n])
 	if ok {
-		if again, err := k.format(p); err != nil || again != key {
-			ok = false
-		}
+		var buf [keyBytes]byte
+		again, err := k.append(buf[:0], p)
+		ok = err == nil && string(again) == key
 	}
 	if !ok {
 		return Key{}, fmt.Errorf("%s: %w", key, ErrForeign)
@@ -255,17 +286,25 @@ func parseManifest(file string) (Key, bool) {
 
 // format makes the key that p was taken from.
 func (k Keys) format(p Key) (string, error) {
+	var buf [keyBytes]byte
+	b, err := k.append(buf[:0], p)
+	return string(b), err
+}
+
+// append is format behind what there is.
+func (k Keys) append(b []byte, p Key) ([]byte, error) {
 	switch p.Kind {
 	case KeyFile:
-		return k.File(tier.ObjectKey{Log: p.Log, Epoch: p.Epoch, Base: p.Base,
+		return k.file(b, tier.ObjectKey{Log: p.Log, Epoch: p.Epoch, Base: p.Base,
 			Attempt: p.Attempt, Name: p.Name})
 	case KeyEntry:
-		return k.Entry(p.Log, p.Position, p.Attempt)
+		return k.entry(b, p.Log, p.Position, p.Attempt)
 	case KeyCheckpoint:
-		return k.Checkpoint(p.Log, p.Level, p.Block)
+		return k.checkpoint(b, p.Log, p.Level, p.Block)
 	case KeyOwner:
-		return k.Owner(), nil
+		return append(b, k.Owner()...), nil
 	default:
-		return k.Probe(p.Name)
+		key, err := k.Probe(p.Name)
+		return append(b, key...), err
 	}
 }
