@@ -357,7 +357,7 @@ func (w *World) generationNow() *exec.Generation {
 		Table: c.Tables, Gate: gate.New(asked{w, c.Policies}), Brake: c.Brake,
 		Tolerance: tier.Time(c.Tolerance), Verify: c.Verify,
 		Paused: w.pause,
-		Input:  rego.InputJSON,
+		Input:  c.Policies.RecordJSON,
 		Clocks: w.clocks,
 		Grace:  tier.Time(c.Grace), OrphanAge: tier.Time(c.OrphanAge),
 		Extern: c.Extern,

@@ -116,9 +116,10 @@ func factsTerm(facts map[string]any) (*ast.Term, error) {
 	return ast.NewTerm(o), nil
 }
 
-// RecordJSON is InputJSON for the audit record. Facts that together have more than 256 KiB are left
-// out, in the order of their names; "$omitted" then has their sizes and hashes.
-func RecordJSON(f *gate.Facts) ([]byte, error) {
+// RecordJSON is InputJSON for the audit record of a deletion that the policies were just asked
+// about. Facts that together have more than 256 KiB are left out, in the order of their names;
+// "$omitted" then has their sizes and hashes.
+func (s *Set) RecordJSON(f *gate.Facts) ([]byte, error) {
 	kept, omitted := map[string]any{}, map[string]any{}
 	left := recordedBytesMax
 	for _, name := range slices.Sorted(maps.Keys(f.Extern)) {
@@ -133,10 +134,10 @@ func RecordJSON(f *gate.Facts) ([]byte, error) {
 		kept[name] = f.Extern[name]
 	}
 	if len(omitted) == 0 {
-		return InputJSON(f)
+		return inputJSON(f, &s.terms)
 	}
 	kept[omittedKey] = omitted
 	recorded := *f
 	recorded.Extern = kept
-	return InputJSON(&recorded)
+	return inputJSON(&recorded, &s.terms)
 }

@@ -13,8 +13,10 @@ import (
 )
 
 // InputJSON is the input that policies see of the facts, as the schema describes it. Keys ascend.
-func InputJSON(f *gate.Facts) ([]byte, error) {
-	v, err := inputOf(f)
+func InputJSON(f *gate.Facts) ([]byte, error) { return inputJSON(f, &terms{}) }
+
+func inputJSON(f *gate.Facts, kept *terms) ([]byte, error) {
+	v, err := inputWith(f, kept)
 	if err != nil {
 		return nil, err
 	}

@@ -127,17 +127,21 @@ func TestRecordedFacts(t *testing.T) {
 		}
 		return made
 	}
+	set, err := rego.Load(nil, nil, rego.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	f := segmentOf(hour)
 	f.Extern = map[string]any{"a": fact(100 << 10), "b": fact(156 << 10), "small": 7}
 	whole, err := rego.InputJSON(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if recorded, err := rego.RecordJSON(f); err != nil || string(recorded) != string(whole) {
+	if recorded, err := set.RecordJSON(f); err != nil || string(recorded) != string(whole) {
 		t.Errorf("facts of 256 KiB are not recorded as they are: %v", err)
 	}
 	f.Extern["b"] = fact(156<<10 + 1)
-	recorded, err := rego.RecordJSON(f)
+	recorded, err := set.RecordJSON(f)
 	if err != nil || len(recorded) > 200<<10 ||
 		!strings.Contains(string(recorded), `"$omitted":{"b":{"bytes":159745,"sha256":"`) {
 		t.Errorf("%d bytes, %v", len(recorded), err)

@@ -61,18 +61,19 @@ func bodyOfIntent(d tier.Deletion) ([]byte, error) {
 	if err := d.Log.Validate(); err != nil {
 		return nil, err
 	}
-	if len(d.Input) > 0 && !json.Valid(d.Input) {
-		return nil, errors.New("the policies' input is no JSON")
-	}
 	reasons := d.Reasons
 	if reasons == nil {
 		reasons = []tier.Reason{}
 	}
-	return body("intent", intent{
+	out, err := body("intent", intent{
 		Action: d.Action, Log: d.Log.String(), Range: d.Range, Bytes: d.Bytes, Epoch: d.Epoch,
 		Attempt: d.Attempt, SHA256: d.SHA256, Object: d.Object, Reasons: reasons,
 		Digest: d.Digest, Data: d.Data, At: d.At, Input: d.Input,
 	})
+	if err != nil && len(d.Input) > 0 && !json.Valid(d.Input) {
+		return nil, errors.New("the policies' input is no JSON")
+	}
+	return out, err
 }
 
 // bodyOfOutcome gives `"outcome":{...}`.

@@ -62,7 +62,7 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 		Tolerance: tier.Time(files.Config.Limits.ClockTolerance),
 		Verify:    files.Config.Copy.Verify,
 		Paused:    func() *tier.Reason { return d.paused(g) },
-		Input:     rego.RecordJSON,
+		Input:     set.RecordJSON,
 		Extern:    g.factsAt,
 		Clocks:    d.agree,
 		Grace:     tier.Time(files.Config.Limits.RemoteDeleteGrace),
