@@ -272,7 +272,8 @@ func (o *Oracle) wrote(id tier.LogID, base tier.Offset, name string, data []byte
 			return
 		}
 	}
-	s.files = append(s.files, fileRecord{name: name, records: records, versions: []version{{data: data, at: at}}})
+	s.files = append(s.files, fileRecord{name: name, records: records,
+		versions: []version{{data: data, at: at}}})
 }
 
 // firstWritten is when the content was in the file for the first time.

@@ -79,9 +79,10 @@ func (o *Oracle) writtenAt(id tier.LogID, c *tier.Copy) (at tier.Time, ok bool) 
 		if s.Base != c.Content.Range.Base {
 			continue
 		}
-		for i := range s.files {
-			for _, v := range s.files[i].versions {
-				if s.files[i].records && sha256.Sum256(v.data) == c.Content.Files[0].SHA256 && (!ok || v.at < at) {
+		for _, f := range s.files {
+			for _, v := range f.versions {
+				same := f.records && sha256.Sum256(v.data) == c.Content.Files[0].SHA256
+				if same && (!ok || v.at < at) {
 					at, ok = v.at, true
 				}
 			}

@@ -345,6 +345,22 @@ func (t *auditTruth) read(all []byte) {
 }
 
 func (t *auditTruth) line(line []byte) {
+	of, in, plain := plainLine(line)
+	if !plain {
+		of, in = anyLine(line)
+	}
+	switch {
+	case in == nil: // torn: it was never durable
+	case of == 0:
+		t.bySeq[in.seq] = in
+		t.intents = append(t.intents, in)
+	case t.bySeq[of] != nil:
+		t.bySeq[of].outcome = in.outcome
+	}
+}
+
+// anyLine is plainLine for any line; nil for one that is torn.
+func anyLine(line []byte) (of uint64, in *intent) {
 	// What the policies saw is long, comes last in an intent, and is not the oracle's to judge.
 	head, input, has := bytes.Cut(line, []byte(`,"input":`))
 	if end := []byte("}}}\n"); has && bytes.HasSuffix(input, end) {
@@ -364,15 +380,14 @@ func (t *auditTruth) line(line []byte) {
 			Result tier.OutcomeResult
 		}
 	}
-	if json.Unmarshal(line, &r) != nil {
-		return // torn: it was never durable
-	}
-	if r.Intent != nil {
-		in := &intent{r.Seq, r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.Object,
+	switch {
+	case json.Unmarshal(line, &r) != nil:
+		return 0, nil
+	case r.Intent != nil:
+		return 0, &intent{r.Seq, r.Intent.Action, r.Intent.Log, r.Intent.Range.Base, r.Intent.Object,
 			r.Intent.SHA256, ""}
-		t.bySeq[r.Seq] = in
-		t.intents = append(t.intents, in)
-	} else if r.Outcome != nil && t.bySeq[r.Outcome.Of] != nil {
-		t.bySeq[r.Outcome.Of].outcome = r.Outcome.Result
+	case r.Outcome != nil:
+		return r.Outcome.Of, &intent{seq: r.Seq, outcome: r.Outcome.Result}
 	}
+	return 0, nil
 }
