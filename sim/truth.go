@@ -109,8 +109,10 @@ type file struct {
 // anew after each change of the disk, and are not to be changed by who looks at them.
 func (w *World) files(id tier.LogID) []file {
 	r := &w.filesRead
-	if n := w.Disk.Changes(); r.disk != w.Disk || r.changes != n || r.source != w.source() {
-		r.disk, r.changes, r.source = w.Disk, n, w.source()
+	source := w.source()
+	n := w.Disk.ChangesBelow(source)
+	if r.disk != w.Disk || r.changes != n || r.source != source {
+		r.disk, r.changes, r.source = w.Disk, n, source
 		r.of = map[tier.LogID][]file{}
 	}
 	files, read := r.of[id]

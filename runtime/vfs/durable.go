@@ -179,7 +179,8 @@ func (m *memFS) Clone() *Mem {
 }
 
 func (m *memFS) clone() *memFS {
-	c := &memFS{clock: m.clock, lastInode: m.lastInode, calls: m.calls, capacity: m.capacity}
+	c := &memFS{clock: m.clock, lastInode: m.lastInode, calls: m.calls, capacity: m.capacity,
+		below: map[string]uint64{}}
 	nodes := map[*node]*node{}
 	c.root = m.root.clone(nodes)
 	for _, old := range m.pending {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"strings"
 	"syscall"
 )
 
@@ -144,7 +145,12 @@ func (m *memFS) perform(kind OpKind, name, to string, do func() error) error {
 		return pathError(op, cause)
 	}
 	if kind.changes() {
-		m.changes++
+		m.changed(name)
+		if to != "" {
+			m.changed(to)
+			from, _, below := strings.Cut(name, "/")
+			m.moved = m.moved || !below || !strings.HasPrefix(to, from+"/")
+		}
 	}
 	err := do()
 	switch {

@@ -19,11 +19,32 @@ func (m *memFS) LookSynced(dir string, f func(Info, []byte)) bool {
 	return m.look(dir, true, f)
 }
 
-// Changes is how many operations so far may have changed what Look or LookSynced gives.
+// Changes grows with each operation that may change what Look or LookSynced gives.
 func (m *memFS) Changes() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changes
+}
+
+// ChangesBelow grows with each operation that may change what Look or LookSynced gives of a
+// directory of the root, and of what is below it.
+func (m *memFS) ChangesBelow(dir string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.moved {
+		return m.changes // an open file goes by the path that it had, and may have two
+	}
+	return m.atRoot + m.below[dir]
+}
+
+// changed counts an operation that may change what is at the path.
+func (m *memFS) changed(path string) {
+	m.changes++
+	if top, _, inside := strings.Cut(path, "/"); inside {
+		m.below[top]++
+	} else {
+		m.atRoot++
+	}
 }
 
 func (m *memFS) look(dir string, synced bool, f func(Info, []byte)) bool {

@@ -13,19 +13,27 @@ import (
 // crash that loses all it can; what was given does not change afterwards.
 func TestLook(t *testing.T) {
 	t.Parallel()
+	apart := false
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newMem()
 		kept, was := []byte(nil), ""
 		changes, all := m.Changes(), ""
+		below, inA := m.ChangesBelow("a"), ""
 		for range 40 {
 			change(r, m)
 			look := text(m.Look)
 			if now := look + text(m.LookSynced); now != all && m.Changes() == changes {
 				t.Fatalf("seed %d: without a change\n%sbecame\n%s", seed, all, now)
 			} else {
-				changes, all = m.Changes(), now
+				all = now
 			}
+			now := lines(look+text(m.LookSynced), "a/")
+			if now != inA && m.ChangesBelow("a") == below {
+				t.Fatalf("seed %d: without a change below a\n%sbecame\n%s", seed, inA, now)
+			}
+			apart = apart || m.Changes() > changes && m.ChangesBelow("a") == below
+			changes, below, inA = m.Changes(), m.ChangesBelow("a"), now
 			if want := listed(t, m); look != want {
 				t.Fatalf("seed %d: Look gives\n%sand there is\n%s", seed, look, want)
 			}
@@ -39,9 +47,23 @@ func TestLook(t *testing.T) {
 			m.Look("a", func(_ vfs.Info, data []byte) { kept, was = data, string(data) })
 		}
 	}
+	if !apart {
+		t.Error("what changes elsewhere changes what is below a directory")
+	}
 	if newMem().Look("nowhere", func(vfs.Info, []byte) {}) {
 		t.Error("a directory that is not there is one")
 	}
+}
+
+// lines keeps those that begin so.
+func lines(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // change does one thing at random in the directories a, a/b and c; it may fail.

@@ -33,6 +33,9 @@ type memFS struct {
 	fault     Fault
 	calls     int
 	changes   uint64
+	below     map[string]uint64 // of them, those below a directory of the root
+	atRoot    uint64            // of them, those of the root and of names in it
+	moved     bool              // something went from one directory of the root to elsewhere
 	crashed   bool
 	capacity  int64 // bytes of all files together; 0 is no bound
 }
@@ -59,7 +62,7 @@ type node struct {
 
 // NewMem returns an empty file system whose mtimes come from clock.
 func NewMem(clock func() tier.Time) *Mem {
-	m := &memFS{clock: clock}
+	m := &memFS{clock: clock, below: map[string]uint64{}}
 	m.root = m.newNode(fs.ModeDir | 0o755)
 	return m.rootDir()
 }

@@ -11,7 +11,7 @@ func (d *Mem) Rot(name string, change func(data []byte) []byte) error {
 	}
 	data := change(append([]byte(nil), n.data...))
 	n.data, n.synced = data[:len(data):len(data)], data[:len(data):len(data)]
-	d.changes++
+	d.changed(d.abs(name))
 	return nil
 }
 
@@ -22,7 +22,7 @@ func (d *Mem) Touch(name string) error {
 	n, err := d.lookupFile(name, 0)
 	if err == nil {
 		n.mtime = d.clock()
-		d.changes++
+		d.changed(d.abs(name))
 	}
 	return err
 }
