@@ -105,8 +105,28 @@ func (o *Oracle) passes(x *file) bool {
 	})
 }
 
-// givenUpAll (S6): nothing is recorded as lost that no operator gave up.
+// givenUpAll (S6, S4): nothing is recorded as lost that no operator gave up, or that was not
+// damaged; what was given up is known by what was there then, and is a hole where its offsets were
+// not passed before; and of each the audit log says so.
 func (o *Oracle) givenUpAll(l *ledgerLog) {
+	id := l.state.Log
+	for _, a := range l.state.Accepted {
+		if o.given[a] {
+			continue
+		}
+		o.given[a] = true
+		switch {
+		case !slices.ContainsFunc(o.losses, func(x loss) bool {
+			return x.log == id && x.Range == a.Range && sha256.Sum256(x.data) == a.SHA256
+		}):
+			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and no operator "+
+				"accepted that of a damaged file with this hash", a.Range, id)
+		case a.Range.Base >= l.state.Copied && !l.hole(a.Range):
+			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and it is no hole",
+				a.Range, id)
+		}
+		o.lossAnnounced(id, a.Range, &a.SHA256)
+	}
 	for _, f := range l.facts {
 		if f.Hole == nil || f.Hole.Cause != tier.HoleLossAccepted {
 			continue
@@ -117,7 +137,21 @@ func (o *Oracle) givenUpAll(l *ledgerLog) {
 			o.violateAt(NoGap, l.state.Log, f.Hole.Range.Base, "%s of %s is recorded as lost, and no "+
 				"operator accepted that", f.Hole.Range, l.state.Log)
 		}
+		o.lossAnnounced(id, f.Hole.Range, nil)
 	}
+}
+
+// lossAnnounced (S4): the audit log durably says that the loss was accepted, by the hash if there
+// is one, and that the file stays.
+func (o *Oracle) lossAnnounced(id tier.LogID, r tier.Range, sum *tier.SHA256) {
+	for _, in := range o.w.intents() {
+		same := in.is(id, r.Base) && (sum == nil || in.sum == *sum)
+		if same && in.action == tier.AcceptLoss && in.outcome == tier.OutcomeKept {
+			return
+		}
+	}
+	o.violateAt(PersistBeforeAct, id, r.Base, "the loss of %s of %s is on record, and no audit "+
+		"record with an outcome says that it was accepted", r, id)
 }
 
 // lossActs accept the loss of a segment that rotted.

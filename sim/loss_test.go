@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+	"crypto/sha256"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +126,37 @@ func TestTheOracleSeesALossThatNobodyAccepted(t *testing.T) {
 		"a loss that nobody accepted": {NoGap, lost},
 		"the loss of what is not damaged": {NoGap, func(r *rig) {
 			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			lost(r)
+		}},
+		"a loss of what is not damaged, without a hole": {NoGap, func(r *rig) {
+			r.oracle.gaveUp(orders, tier.Range{Base: 0, Next: 10})
+			r.appends(tier.LossAccepted{Log: orders, Range: tier.Range{Base: 0, Next: 10}})
+		}},
+		"a loss of another file than the one that was given up": {NoGap, func(r *rig) {
+			r.do(r.w.Rots(orders, segmentName(20), rotTouched, 0))
+			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			lost(r)
+			r.appends(tier.LossAccepted{Log: orders, Range: tier.Range{Base: 20, Next: 30}})
+		}},
+		"a loss without its hole": {NoGap, func(r *rig) {
+			r.do(r.w.Rots(orders, segmentName(20), rotTouched, 0))
+			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			r.appends(tier.LossAccepted{Log: orders, Range: tier.Range{Base: 20, Next: 30},
+				SHA256: sha256.Sum256(r.oracle.losses[0].data)})
+		}},
+		"a loss that no audit record announced": {PersistBeforeAct, func(r *rig) {
+			r.do(r.w.Rots(orders, segmentName(20), rotTouched, 0))
+			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			lost(r)
+		}},
+		"a loss of which the audit log does not say how it ended": {PersistBeforeAct, func(r *rig) {
+			r.do(r.w.Rots(orders, segmentName(20), rotTouched, 0))
+			r.oracle.gaveUp(orders, tier.Range{Base: 20, Next: 30})
+			r.does(func() error {
+				_, err := r.w.process.audit.Intend(context.Background(), tier.Deletion{
+					Action: tier.AcceptLoss, Log: orders, Range: tier.Range{Base: 20, Next: 30}})
+				return err
+			})
 			lost(r)
 		}},
 		"what replaced a segment that was given up is not copied": {EligibleCopied, func(r *rig) {

@@ -90,6 +90,7 @@ type Oracle struct {
 	hearing    hearing
 	windows    map[string]tier.Time // when the brake's window of each table began
 	losses     []loss
+	given      map[tier.LossAccepted]bool          // that were judged
 	owned      map[string]bool                     // tables that had an entry of their own
 	leave      map[string]bool                     // tables all of whose remote data may leave
 	answers    map[question]answer                 // of the policies, the last one to each question
@@ -186,6 +187,7 @@ func (w *World) Observe() *Oracle {
 		away: map[tier.LogID]tier.RangeSet{}, onRecord: map[tier.AttemptID]bool{},
 		served:     map[tier.AttemptID]bool{},
 		windows:    map[string]tier.Time{},
+		given:      map[tier.LossAccepted]bool{},
 		hearing:    hearing{of: map[uint64]*removal{}, told: map[uint64]bool{}},
 		objections: map[uint64]string{}, answers: map[question]answer{}, untold: map[uint64]bool{},
 		keeps:  map[tier.LogID]map[tier.Offset]bool{},
