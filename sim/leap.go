@@ -9,8 +9,9 @@ import (
 // vouched is what the oracle knows of the wall clock: how it went on before the eyes of a process,
 // up to where an operator accepted it, and not what a ledger says of that.
 type vouched struct {
-	// most is the highest time that any process may have taken for right, least the highest one of
-	// which it is sure that the ledger has it; absent where nobody looked yet.
+	// most is the highest time that any process may have taken for right, absent where nobody looked
+	// yet; least the highest one of which it is sure that the ledger has it, absent where it may have
+	// none: then nothing tells a process that the clock leapt.
 	most, least tier.Time
 }
 
@@ -43,10 +44,10 @@ func (o *Oracle) accepted(at tier.Time) {
 func (o *Oracle) leapt() string {
 	v, now, most := o.vouched, o.w.Now, tier.Time(o.w.Config.MaxClockStep)
 	switch {
-	case most == 0 || o.w.zombie():
-	case v.most != 0 && now > v.most+most:
+	case most == 0 || v.least == 0 || o.w.zombie():
+	case now > v.most+most:
 		return fmt.Sprintf("the clock had leapt by %s, and nobody accepted that", now.Sub(v.most))
-	case v.least != 0 && now < v.least-most:
+	case now < v.least-most:
 		return fmt.Sprintf("the clock had gone back by %s, and nobody accepted that", v.least.Sub(now))
 	}
 	return ""
