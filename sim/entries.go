@@ -72,11 +72,17 @@ func (o *Oracle) mended(id tier.LogID) {
 			return k.Log == id && k.Kind == objstore.KeyCheckpoint
 		}
 		f := l.entry(k)
-		if f != nil && f.Add != nil && !l.counts(f.Add, t) {
+		if f != nil && f.Add != nil && !l.tells(f.Add, t) {
 			o.unsaid = append(o.unsaid, unsaid{k, f.Add.Content.Range.Base})
 		}
 		return f != nil
 	})
+}
+
+// tells reports whether the manifest is to have the copy: it is part of its log, and stays so with
+// what the table has decided before its logs.
+func (l *ledgerLog) tells(c *tier.Copy, t tier.TableState) bool {
+	return l.counts(c, t) && c.Epoch >= t.Fresh
 }
 
 // entry is the fact of an entry; nil where the ledger does not hold it.

@@ -58,11 +58,30 @@ func TestTheOracleSeesWhatIsNotSaidAgain(t *testing.T) {
 			r.w.Lose(key)
 			r.sees(Point{Place: InStore, Kind: string(fault.OpUpload), Name: key})
 		}},
+		"an entry is said again of an epoch that is over, before its log is in the next one": {
+			PersistBeforeAct, func(r *rig) {
+				r.leaves(tier.Disabling, tier.Disabled, tier.Enabled)
+				r.sees(Point{Place: InStore, Kind: string(fault.OpUpload), Name: r.entry()})
+			}},
 		"an entry is said again at another position": {PersistBeforeAct, func(r *rig) {
 			key := strings.Replace(r.entry(), "manifest/0000000000000000-", "manifest/0000000000000001-", 1)
 			r.sees(Point{Place: InStore, Kind: string(fault.OpUpload), Name: key})
 		}},
 	})
+}
+
+// leaves makes steps of turning tiering off by delete, and on again. The last one does not bring
+// the log into the new epoch.
+func (r *rig) leaves(steps ...tier.TierState) {
+	r.t.Helper()
+	for _, s := range steps {
+		change := tier.TierChanged{Table: orders.Table, State: s, Epoch: 2, At: r.w.Now,
+			Policy: tier.PolicyDelete}
+		if s == tier.Enabled {
+			change.Epoch, change.Policy = 3, ""
+		}
+		r.appends(change)
+	}
 }
 
 // TestALossIsAnExcuseUntilAScrub, and no more of one than that.
@@ -88,6 +107,31 @@ func TestALossIsAnExcuseUntilAScrub(t *testing.T) {
 		}); len(v) > 0 {
 			t.Errorf("%s, and a scrub: %v", name, v)
 		}
+	}
+}
+
+// TestWhatLeavesIsNotMissed: nobody says an entry again of what is about to leave its log, and none
+// is asked for where the table tiers anew and the log is not in its epoch yet.
+func TestWhatLeavesIsNotMissed(t *testing.T) {
+	t.Parallel()
+	if v := judged(t, func(r *rig) {
+		r.oracle.leave[orders.Table] = true // as somebody wanted
+		later := strings.Replace(r.entry(), "0000000000000000-", "0000000000000001-", 1)
+		later = strings.Replace(later, "001.json", "002.json", 1)
+		r.w.Lose(r.entry())
+		r.leaves(tier.Disabling)
+		r.do(r.w.Scrub())
+		r.leaves(tier.Disabled, tier.Enabled)
+		if _, there := r.w.Objects.Object(later); !there {
+			r.t.Fatalf("no entry %s", later)
+		}
+		r.w.Lose(later)
+		r.do(r.w.Scrub())
+		if r.w.mended > 0 || len(r.oracle.lostKeys) > 0 {
+			r.t.Errorf("%d were said again; left are %v", r.w.mended, r.oracle.lostKeys)
+		}
+	}); len(v) > 0 {
+		t.Error(v)
 	}
 }
 

@@ -374,7 +374,7 @@ func unannounced(l *ledgerLog, t tier.TableState, k objstore.Key, ok bool) strin
 		isHole := func(f tier.Fact) bool { return f.Add == nil && f.Position == k.Position }
 		none := k.Attempt == tier.AttemptID{}
 		said := l.entry(k)
-		again := k.Kind == objstore.KeyEntry && said != nil && said.Add != nil && l.counts(said.Add, t)
+		again := k.Kind == objstore.KeyEntry && said != nil && said.Add != nil && l.tells(said.Add, t)
 		if !underWay && !again && !(none && slices.ContainsFunc(l.facts, isHole)) {
 			return "the ledger has no attempt under way that names it"
 		}
@@ -512,7 +512,7 @@ func (o *Oracle) sound(l *ledgerLog, t tier.TableState, store *storeTruth) {
 			continue
 		}
 		for _, f := range fact.Add.Content.Files {
-			if o.lostSome(id) {
+			if o.lostSome(id) || o.leftUnsaid(id, fact.Add) {
 				break
 			}
 			cut := l.clip(fact.Position, fact.Add.Content.Range) != fact.Add.Content.Range

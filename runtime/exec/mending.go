@@ -81,7 +81,7 @@ func (x *Executor) toldFact(log tier.LogID, pos tier.Position) (*tier.Fact, erro
 	table := x.c.Ledger.Table(log.Table)
 	in := tier.Clipped(state.Clips, pos, f.Add.Content.Range)
 	_, left := tier.Left(&state, &table, pos, f.Epoch, in)
-	if (left || table.Leaves()) && !planted.Is(planted.LeftSaidAgain) {
+	if (left || table.Leaves() || f.Epoch < table.Fresh) && !planted.Is(planted.LeftSaidAgain) {
 		return nil, nil // it left the log, or is about to
 	}
 	return f, nil

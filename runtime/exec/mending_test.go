@@ -168,6 +168,9 @@ func TestWhatLeftTheLogIsNotSaidAgain(t *testing.T) {
 	} {
 		_, err := r.ledger.Append(context.Background(), change)
 		r.must(err)
+		if r.mended(); len(r.manifest("0000001-")) > 0 {
+			t.Errorf("after %+v the entry of the epoch before is said again", change)
+		}
 	}
 	for _, key := range r.manifest("") {
 		r.keys.Remove(key)
