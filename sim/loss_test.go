@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +170,30 @@ func TestTheOracleSeesALossThatNobodyAccepted(t *testing.T) {
 			r.oracle.Quiet()
 		}},
 	})
+}
+
+// TestALossOutlivesItsLedger: its hole stands in the manifest, and a ledger that is made anew has
+// it again, though nothing tells it of the acceptance.
+func TestALossOutlivesItsLedger(t *testing.T) {
+	t.Parallel()
+	w, o, b := newBrokers(t, false)
+	b.append(b.logs[0], 1)
+	b.roll(b.logs[0])
+	must(w.Rots(orders, segmentName(0), rotTail, 0))
+	must(w.Run())
+	refused, err := w.AcceptLoss(orders, 0)
+	must(errors.Join(refused, err))
+	must(w.Run())
+	lost := o.losses[0].Range
+	w.Kill()
+	_, err = w.Rebuild()
+	must(err)
+	ledger, err := w.ledgerNow()
+	must(err)
+	if l := ledger.log(orders); l == nil || !l.hole(lost) || len(l.state.Accepted) > 0 {
+		t.Fatalf("the rebuilt ledger has %+v, want the hole alone", l)
+	}
+	must(w.Start())
+	must(w.Run())
+	sound(t, o)
 }

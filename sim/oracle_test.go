@@ -220,6 +220,16 @@ func TestTheOracleSeesWhatNothingLetGo(t *testing.T) {
 // what it leaves behind.
 func TestTheOracleSeesBeforeItHappens(t *testing.T) {
 	t.Parallel()
+	// moves is of the oldest segment, from its place or from the trash, where it has the suffix.
+	moves := func(suffix, to string) func(r *rig) {
+		return func(r *rig) {
+			from := SegmentPath(orders, 0)
+			if suffix != "" {
+				from = path.Join(path.Dir(from), trashDir, segmentName(0)+suffix)
+			}
+			r.sees(Point{Place: OnDisk, Kind: string(vfs.OpRename), Name: from, To: to})
+		}
+	}
 	unlinks := func(r *rig) {
 		r.sees(Point{Place: OnDisk, Kind: string(vfs.OpRemove), Name: SegmentPath(orders, 20)})
 	}
@@ -227,6 +237,18 @@ func TestTheOracleSeesBeforeItHappens(t *testing.T) {
 		"an uncopied segment is to be unlinked": {NoUncopiedDelete, unlinks},
 		"a segment is to be unlinked that is announced, and not shown to be the one meant": {
 			PersistBeforeAct, func(r *rig) { r.announce(20); unlinks(r) }},
+		"a file of the trash is to come back as another segment": {ActiveUntouched, moves(pendingSuffix,
+			SegmentPath(orders, 10))},
+		"a file of the trash is to come back to another log": {ActiveUntouched, moves(pendingSuffix,
+			SegmentPath(logsOf[1], 0))},
+		"a file is to leave as another segment": {ActiveUntouched, moves("",
+			path.Join(path.Dir(SegmentPath(orders, 0)), trashDir, segmentName(10)+pendingSuffix))},
+		"a file is to leave to the trash of another log": {ActiveUntouched, moves("",
+			path.Join(path.Dir(SegmentPath(logsOf[1], 0)), trashDir, segmentName(0)+pendingSuffix))},
+		"the deletion of another segment is to be decided": {ActiveUntouched, moves(pendingSuffix,
+			path.Join(path.Dir(SegmentPath(orders, 0)), trashDir, segmentName(10)+deadSuffix))},
+		"what is to go for good comes back": {ActiveUntouched, moves(deadSuffix,
+			SegmentPath(orders, 0))},
 		"an upload that no record names": {PersistBeforeAct, func(r *rig) {
 			r.sees(Point{Place: InStore, Kind: string(fault.OpUpload), Name: r.key(tier.AttemptID{9})})
 		}},

@@ -22,16 +22,16 @@ func (o *Oracle) seeDisk(p Point) {
 	case kind == vfs.OpSyncDir, trash && (kind == vfs.OpMkdir || kind == vfs.OpRemoveDir):
 		return
 	case kind == vfs.OpRename && ok:
-		to, _ := o.w.parsePath(p.To)
-		if from.place == live && to.place != live {
+		to, ok := o.w.parsePath(p.To)
+		switch moved := [2]filePlace{from.place, to.place}; {
+		case !ok || from.log != to.log || from.name != to.name: // it would be another file
+		case moved == [2]filePlace{live, pending}:
 			o.takes(from, p)
 			return
-		}
-		if from.place == pending && to.place == dead {
+		case moved == [2]filePlace{pending, dead}:
 			o.dooms(from, p)
 			return
-		}
-		if from.place == pending && to.place == live && from.name == to.name {
+		case moved == [2]filePlace{pending, live}:
 			return
 		}
 	case kind == vfs.OpRemove && ok:
