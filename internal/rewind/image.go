@@ -1,6 +1,7 @@
 package rewind
 
 import (
+	"bytes"
 	"reflect"
 	"unsafe"
 )
@@ -136,20 +137,57 @@ func (c *Camera) table(m *Image, at unsafe.Pointer, p *part) {
 	}
 }
 
-// Restore puts everything back as it was. It can be done again and again.
+// Restore puts everything back as it was. It can be done again and again. What is as it was is not
+// written to: it may be a variable that others read.
 func (m *Image) Restore() {
 	for _, s := range m.bytes {
-		copy(unsafe.Slice((*byte)(s.at), len(s.data)), s.data)
+		if now := unsafe.Slice((*byte)(s.at), len(s.data)); !bytes.Equal(now, s.data) {
+			copy(now, s.data)
+		}
 	}
 	for _, s := range m.values {
-		reflect.Copy(s.at, s.saved)
-	}
-	for _, s := range m.maps {
-		if s.m.Len() > 0 {
-			s.m.Clear()
-		}
-		for i := range s.keys.Len() {
-			s.m.SetMapIndex(s.keys.Index(i), s.values.Index(i))
+		size := s.at.Type().Elem().Size() * uintptr(s.at.Len())
+		if !same(s.at.UnsafePointer(), s.saved.UnsafePointer(), size) {
+			reflect.Copy(s.at, s.saved)
 		}
 	}
+	for i := range m.maps {
+		m.maps[i].restore()
+	}
+}
+
+// same reports whether the same bytes lie in two places.
+func same(a, b unsafe.Pointer, size uintptr) bool {
+	return bytes.Equal(unsafe.Slice((*byte)(a), size), unsafe.Slice((*byte)(b), size))
+}
+
+func (s *savedMap) restore() {
+	if s.stands() {
+		return
+	}
+	s.m.Clear()
+	for i := range s.keys.Len() {
+		s.m.SetMapIndex(s.keys.Index(i), s.values.Index(i))
+	}
+}
+
+// stands reports whether the map has what it had.
+func (s *savedMap) stands() bool {
+	n := s.keys.Len()
+	if s.m.Len() != n {
+		return false
+	}
+	now := reflect.New(s.values.Type().Elem())
+	for i := range n {
+		v := s.m.MapIndex(s.keys.Index(i))
+		if !v.IsValid() {
+			return false
+		}
+		now.Elem().Set(v)
+		was := s.values.Index(i).Addr().UnsafePointer()
+		if !same(now.UnsafePointer(), was, v.Type().Size()) {
+			return false
+		}
+	}
+	return true
 }

@@ -87,6 +87,21 @@ func TestImagePutsEverythingBack(t *testing.T) {
 	}
 }
 
+// TestImageDoesNotWriteWhatStands: a variable of the package is reached as well, and another
+// goroutine may read it. The race detector would tell.
+func TestImageDoesNotWriteWhatStands(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	image := NewCamera(Without{}).Take(w)
+	read := make(chan int)
+	go func() {
+		n := len(w.name) + int(w.list[0].of) + int(w.by["x"].of) + int(w.bytes[0])
+		read <- n
+	}()
+	image.Restore()
+	<-read
+}
+
 // TestDigestIsOfWhatThereIs: neither addresses nor the order of maps make a difference, and what is
 // left out makes none.
 func TestDigestIsOfWhatThereIs(t *testing.T) {
