@@ -51,11 +51,14 @@ var opaque = []string{"*rego.Set", "*rego.Promises", "*plugin.Set", "*regexp.Reg
 // unlike are the fields in which moments may differ that are alike, each for a reason.
 var unlike = map[string][]string{
 	// Counters that number what happens, and on which nothing depends.
-	"vfs.memFS": {"calls", "changes"}, "fault.Mem": {"changes"}, "fault.Bucket": {"calls"},
+	"vfs.memFS": {"calls", "changes", "below", "atRoot", "moved"},
+	"fault.Mem": {"changes"}, "fault.Bucket": {"calls"},
 	"offsets.Memory": {"commits"}, "engine.Engine": {"lastID", "out"},
 	// What the oracle counts for a report, and that it looks again at what it has seen, which says
 	// the same.
 	"sim.Oracle": {"judged", "changed"},
+	// What was reckoned once, and says what the rest says.
+	"sim.ledgerLog": {"of", "covers"},
 	// What is told to people alone.
 	"tier.Reason": {"Text"},
 	// A reader that nobody uses between two steps.

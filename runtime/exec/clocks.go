@@ -36,14 +36,7 @@ func (c *Clocks) Agree(ctx context.Context, now func() time.Duration,
 	return c.agree, c.text
 }
 
-// Left is for how long the last comparison still counts, and what it came to; 0 where there was
-// none that does.
-func (c *Clocks) Left(now time.Duration) (left time.Duration, agree tier.Truth) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.left(now), c.agree
-}
-
+// left is for how long the last comparison still counts; 0 where there was none that does.
 func (c *Clocks) left(now time.Duration) time.Duration {
 	if c.agree == tier.Unknown {
 		return 0
