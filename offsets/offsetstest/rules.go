@@ -371,10 +371,11 @@ func ruleCheckpoints(b *box) {
 	b.refused(check(1, 0)) // 63 positions
 	gap := b.append(hole(orders0, span(10, 20)))
 	b.refused(check(1, 0)) // one is under way, and one unpublished
-	b.append(finished(orders0, a))
-	b.refused(check(1, 0)) // one is unpublished
 	b.append(tier.Published{Log: orders0, Position: gap})
-	for range 64 {
+	b.refused(check(1, 0)) // one is under way
+	b.append(finished(orders0, a))
+	gap = b.append(hole(orders0, span(20, 30)))
+	for range 63 {
 		next()
 	}
 	b.refused(check(1, 2)) // its positions are not handed out
@@ -386,6 +387,8 @@ func ruleCheckpoints(b *box) {
 	b.append(check(1, 0)) // once more
 	b.same([]uint64{1}, b.state(orders0).Checkpoints)
 	underWay := b.append(started(orders0, attempt(1001, span(0, 10))))
+	b.refused(check(1, 1)) // one is unpublished
+	b.append(tier.Published{Log: orders0, Position: gap})
 	b.append(check(1, 1)) // nothing in it is under way
 	b.same(tier.Position(128), underWay)
 	b.same([]uint64{2}, b.state(orders0).Checkpoints)
