@@ -53,15 +53,15 @@ func faultsOf(kind fault.OpKind, names ...string) (out []storeFault) {
 	return out
 }
 
-// String is what the search is exhaustive within.
-func (b *Bounds) String() string {
+// within is what a search is exhaustive within that has so many kinds of actions.
+func (b *Bounds) within(kinds int) string {
 	disturbances := ", without stops and faults"
 	if b.Disturbances > 0 {
 		disturbances = fmt.Sprintf(", and before every change a stop, or a fault of the store: up to %d "+
 			"of them in a history", b.Disturbances)
 	}
 	return fmt.Sprintf("1 log of %s, up to %s of %d kinds%s", tier.Count(b.Segments, "closed segment"),
-		tier.Count(b.Actions, "action"), len(b.kinds()), disturbances)
+		tier.Count(b.Actions, "action"), kinds, disturbances)
 }
 
 func (b *Bounds) among(acts []act) []act {

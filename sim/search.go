@@ -32,6 +32,7 @@ type Search struct {
 
 	mu       sync.Mutex // guards what follows
 	at       int        // of from: the next one
+	kinds    int        // of actions, in the layout of the log
 	reached  []reached
 	ends     map[uint64]uint64 // of the states whose end was judged in this level: what it came to
 	settled  map[uint64]bool   // what ends came to, in any level
@@ -83,6 +84,9 @@ func (p *Project) Search(b Bounds) *Search {
 
 // Explored is what the search came to so far. Nobody works then.
 func (s *Search) Explored() *Explored { return &s.out }
+
+// String is what the search is exhaustive within. Nobody works then.
+func (s *Search) String() string { return s.b.within(s.kinds) }
 
 // Next goes on to the next number of actions; false where the search is over. Nobody works then.
 func (s *Search) Next() bool {
@@ -201,6 +205,12 @@ func (s *Search) job() (i int, from *node, ok bool) {
 	return i, &s.from[i], true
 }
 
+func (s *Search) tries(kinds int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds = kinds
+}
+
 // Work tries what can follow on the states of this level, until more says that it is enough, or
 // nothing is left. more is asked between histories, by one at a time.
 func (s *Search) Work(more func(*Explored) bool) {
@@ -243,6 +253,7 @@ func (w *searcher) expand(job int, from *node) {
 	w.left = map[uint64]string{}
 	w.begin()
 	defer func() { w.h.w.Close() }()
+	w.s.tries(len(w.steps.acts))
 	w.image, w.dirty = nil, false
 	if !w.s.replays {
 		w.image = w.camera.Take(w.h)

@@ -103,7 +103,7 @@ func (c *exhaustCmd) Run(a *app) error {
 		a.printf("the budget ended the search: it is NOT exhaustive\n")
 		return ended(exitVacuous)
 	}
-	a.printf("exhaustive within these bounds: %s\n", &b)
+	a.printf("exhaustive within these bounds: %s\n", search)
 	if e.Deletions == 0 && p.NotApplicable(sim.LocalDeletion) == "" {
 		a.printf("VACUOUS: never met: %s%s: name a table with --table of which something goes, or "+
 			"give more --actions\n", sim.LocalDeletion, screen.Line(against(p, e)))
