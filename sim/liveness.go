@@ -43,6 +43,7 @@ func (o *Oracle) Quiet() {
 		o.settled(l, files, known, t, store)
 		o.current(l, known, t)
 	}
+	o.spelled(ledger)
 	o.probes(store)
 	o.drains(ledger)
 	if at := o.w.process.engine.RetryAt(); at != 0 {
