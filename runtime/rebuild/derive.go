@@ -55,13 +55,13 @@ func (k *known) derive(epoch tier.TierEpoch, scan tier.Scan, present bool) {
 	slices.SortFunc(k.facts, byPosition)
 }
 
-// choose takes the facts that count as they stand: of each position one, of each attempt one, and
-// no add without its objects. Holes come later: a ledger that went back takes for one what it has
-// forgotten. What could be said once more is spare.
+// choose takes the facts that count as they stand: of each position one, the newest of its adds, of
+// each attempt one, and no add without its objects. Holes come later: a ledger that went back takes
+// for one what it has forgotten. What could be said once more is spare.
 func (k *known) choose() (spare []tier.Fact) {
 	order := slices.Clone(k.union.Facts)
 	slices.SortStableFunc(order, func(a, b tier.Fact) int {
-		return cmp.Or(byPosition(a, b), cmp.Compare(rank(&a), rank(&b)))
+		return cmp.Or(byPosition(a, b), cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.At, a.At))
 	})
 	taken := map[tier.AttemptID]bool{}
 	k.used = map[tier.Position]bool{}
@@ -237,7 +237,12 @@ func (k *known) copied() tier.RangeSet {
 // later start.
 func (k *known) sayAgain(spare []tier.Fact) {
 	s := &k.state
-	copied := k.copied()
+	var copies begins
+	for i := range k.facts {
+		if f := &k.facts[i]; f.Add != nil && f.Epoch >= s.Fresh {
+			copies.add(tier.Clipped(s.Clips, f.Position, f.Add.Content.Range))
+		}
+	}
 	slices.SortStableFunc(spare, byPosition)
 	for _, f := range spare {
 		switch {
@@ -245,14 +250,39 @@ func (k *known) sayAgain(spare []tier.Fact) {
 		case f.Start != nil && *f.Start > s.LogStart:
 			s.LogStart = *f.Start
 			k.move(f)
-		case f.Add == nil || copied.Covers(f.Add.Content.Range) ||
+		case f.Add == nil || copies.have(f.Add.Content.Range) ||
 			f.Add.Content.Range.Next <= s.LogStart:
 		case tier.Clipped(s.Clips, f.Position, f.Add.Content.Range) == f.Add.Content.Range:
 			// Else a clip came after it, which at a new position it would no more.
-			copied = copied.Add(f.Add.Content.Range)
+			copies.add(f.Add.Content.Range)
 			k.move(f)
 		}
 	}
+}
+
+// begins are the ranges of copies, ascending by where they begin.
+type begins []tier.Range
+
+func (b *begins) at(o tier.Offset) int {
+	i, _ := slices.BinarySearchFunc(*b, o, func(r tier.Range, o tier.Offset) int {
+		return cmp.Compare(r.Base, o)
+	})
+	return i
+}
+
+func (b *begins) add(r tier.Range) { *b = slices.Insert(*b, b.at(r.Base), r) }
+
+// have reports whether copies that begin in the range have all of it. One that begins lower does
+// not count: it ends where the next file began, and that of the range may have been gone by then.
+func (b *begins) have(r tier.Range) bool {
+	var within tier.RangeSet
+	for _, c := range (*b)[b.at(r.Base):] {
+		if c.Base >= r.Next {
+			break
+		}
+		within = within.Add(c)
+	}
+	return within.Covers(r)
 }
 
 // move gives the fact the next position.

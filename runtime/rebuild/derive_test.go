@@ -121,6 +121,14 @@ func TestDerive(t *testing.T) {
 		"two copies of the same at one position": {
 			facts: []tier.Fact{add(2, 1, span(20, 30), 20), twice},
 			want:  in{Start: 20, LogStart: 20, Positions: []tier.Position{2}}},
+		"a copy inside the range of one that begins lower": {
+			facts: []tier.Fact{add(2, 1, span(20, 30), 20), add(2, 2, span(30, 40), 40),
+				add(3, 3, span(20, 40), 40)},
+			want: in{Start: 20, LogStart: 20, Positions: []tier.Position{2, 3, 68}, Moved: 1}},
+		"one in the place of several that others have": {
+			facts: []tier.Fact{add(2, 1, span(10, 20), 20), add(2, 2, span(20, 40), 40),
+				add(3, 3, span(20, 30), 40), add(4, 4, span(30, 40), 40)},
+			want: in{Start: 10, LogStart: 10, Positions: []tier.Position{2, 3, 4}}},
 		"a copy that a checkpoint forgot": {
 			facts:  []tier.Fact{add(0, 1, span(0, 10), 10)},
 			hidden: []tier.Fact{add(1, 2, span(10, 20), 20)},
@@ -202,6 +210,21 @@ func TestWhichLog(t *testing.T) {
 			Incarnation: k.state.Incarnation}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// TestOfTwoAtOnePositionTheNewerOne: a ledger that was put back writes where the one before it did,
+// whose entry may come later still. What was copied last is what local files went for.
+func TestOfTwoAtOnePositionTheNewerOne(t *testing.T) {
+	t.Parallel()
+	late, newer := add(2, 1, span(20, 30), 30), add(2, 9, span(20, 30), 30)
+	late.At, newer.At = 100, 200
+	for _, facts := range [][]tier.Fact{{late, newer}, {newer, late}} {
+		k := &known{id: orders, union: objstore.Union{Facts: facts, Next: 3}}
+		k.derive(1, tier.Scan{}, false)
+		if len(k.facts) != 1 || k.facts[0].Add.Attempt != newer.Add.Attempt {
+			t.Errorf("the ledger gets %+v, want the copy of the attempt %s", k.facts, newer.Add.Attempt)
 		}
 	}
 }

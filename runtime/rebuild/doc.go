@@ -21,6 +21,7 @@
 // A ledger that was put back to an older state hands out positions for a second time, and may write
 // a checkpoint that lacks what the newer one had published. Facts that stand in the manifest and
 // that a reader of it would not see, or that share their position with another, are said once more
-// at a new position, if they tell of offsets that nothing else covers. They are not where a clip or
-// an epoch that came after them would be undone by it.
+// at a new position, if they tell of offsets that no copy has which begins there or within; of two
+// adds at one position the newer one stands. They are not where a clip or an epoch that came after
+// them would be undone by it.
 package rebuild
