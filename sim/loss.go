@@ -55,6 +55,11 @@ type loss struct {
 // can be lost.
 func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (judge func()) {
 	before := len(o.losses)
+	was := false // the hole is of an acceptance before, maybe of other bytes
+	if ledger, err := o.w.ledgerNow(); err == nil {
+		l := ledger.log(id)
+		was = l != nil && l.lossHole(r)
+	}
 	for _, x := range liveRecords(o.w.files(id)) {
 		if v := o.knows(x.fileName, x.data); x.base == r.Base && v != nil && v.rotten {
 			o.losses = append(o.losses, loss{id, r, bytes.Clone(x.data)})
@@ -67,7 +72,7 @@ func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (judge func()) {
 		}
 		kept := o.losses[:before]
 		for _, x := range o.losses[before:] {
-			if l != nil && l.hasLoss(x) {
+			if l != nil && (l.hasLoss(x) || !was && l.lossHole(r)) {
 				kept = append(kept, x)
 			}
 		}
@@ -75,12 +80,17 @@ func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (judge func()) {
 	}
 }
 
-// hasLoss reports whether the loss is on record, or as yet its hole alone.
+// hasLoss reports whether the loss is on record.
 func (l *ledgerLog) hasLoss(x loss) bool {
 	return slices.ContainsFunc(l.state.Accepted, func(a tier.LossAccepted) bool {
 		return a.Range == x.Range && a.SHA256 == sha256.Sum256(x.data)
-	}) || slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
-		return f.Hole != nil && f.Hole.Cause == tier.HoleLossAccepted && f.Hole.Range == x.Range
+	})
+}
+
+// lossHole reports whether the range is a hole on record since its loss was accepted.
+func (l *ledgerLog) lossHole(r tier.Range) bool {
+	return slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
+		return f.Hole != nil && f.Hole.Cause == tier.HoleLossAccepted && f.Hole.Range == r
 	})
 }
 
