@@ -44,7 +44,7 @@ func (s *scrubber) mend(ctx context.Context, id tier.LogID) bool {
 			count.WithLabelValues("error").Inc()
 			log.Error("scrub: nothing of the manifest is written again", "err", err)
 			return true
-		case ctx.Err() != nil || errors.Is(err, errUnwanted):
+		case errors.Is(err, errUnwanted) || !s.wanted(ctx):
 			return false
 		}
 		if reached > from {
@@ -53,7 +53,7 @@ func (s *scrubber) mend(ctx context.Context, id tier.LogID) bool {
 		count.WithLabelValues("error").Inc()
 		log.Warn("scrub: the manifest cannot be looked at", "position", from, "err", err, "again_in",
 			wait)
-		if pause(ctx, wait) != nil {
+		if pause(ctx, wait) != nil || !s.wanted(ctx) {
 			return false
 		}
 		wait = min(2*wait, backoffMax)

@@ -36,6 +36,12 @@ func (s *site) consumed(ledger string) (bases []tier.Offset) {
 // looks counts by result what the metric says of objects of manifests that were looked at.
 func looks(t *testing.T, opts Options) map[string]int {
 	t.Helper()
+	return results(t, opts, "tierd_scrubbed_manifest_objects_total")
+}
+
+// results is what the metric counts, by result.
+func results(t *testing.T, opts Options, metric string) map[string]int {
+	t.Helper()
 	families, err := opts.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +49,7 @@ func looks(t *testing.T, opts Options) map[string]int {
 	out := map[string]int{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == "tierd_scrubbed_manifest_objects_total" {
+			if f.GetName() == metric {
 				out[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
 			}
 		}
@@ -100,5 +106,45 @@ func TestALostManifestIsWrittenAgain(t *testing.T) {
 		if err := d.stop(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestAScrubThatIsTurnedOffTriesNoMore: also where it waits for a store that is out of order, be it
+// with an entry or with a copy. Turned on again it goes on.
+func TestAScrubThatIsTurnedOffTriesNoMore(t *testing.T) {
+	t.Parallel()
+	for part, result := range map[string]string{"/manifest/": "tierd_scrubbed_manifest_objects_total",
+		".log": "tierd_scrubbed_segments_total"} {
+		s := newSite(t)
+		on := strings.Replace(keepLocal, "local-ttl: 1h", "local-ttl: 7d", 1)
+		off := strings.Replace(on, "every: 1ms", "every: 0", 1)
+		s.configure(off)
+		s.segments("orders/0", 1)
+		if _, err := s.once(s.options()); err != nil {
+			t.Fatal(err)
+		}
+		s.configure(on)
+		s.bucket.SetHook(func(op fault.Op) fault.Effect {
+			if strings.Contains(op.Key, part) {
+				return fault.Effect{Err: errors.New("403")}
+			}
+			return fault.Effect{}
+		})
+		opts := s.options()
+		d := s.run(opts)
+		s.until("it cannot look", func() bool { return results(t, opts, result)["error"] > 0 })
+		s.configure(off)
+		if err := d.reload(""); err != nil {
+			t.Fatal(err)
+		}
+		s.until("it stops", func() bool {
+			return strings.Contains(s.log.String(), "scrub: turned off")
+		})
+		s.bucket.SetHook(nil)
+		s.configure(on)
+		if err := d.reload(""); err != nil {
+			t.Fatal(err)
+		}
+		s.until("it goes on", func() bool { return results(t, opts, result)["good"] > 0 })
 	}
 }

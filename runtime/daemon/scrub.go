@@ -139,6 +139,13 @@ func (s *scrubber) due() bool {
 
 // pass goes on with the pass under way, until it is over, ctx ends or it is turned off.
 func (s *scrubber) pass(ctx context.Context) {
+	if !s.passOn(ctx) && ctx.Err() == nil {
+		s.d.log.Info("scrub: turned off, and stops where it is")
+	}
+}
+
+// passOn is pass; false where it did not come to the end.
+func (s *scrubber) passOn(ctx context.Context) bool {
 	whole := true
 	for _, id := range s.d.ledger.Logs() {
 		at := s.behind(id)
@@ -146,7 +153,7 @@ func (s *scrubber) pass(ctx context.Context) {
 			continue
 		}
 		if at == 0 && !s.mend(ctx, id) { // once copies of it were looked at, it was before
-			return
+			return false
 		}
 		counted, err := s.d.reader.Counted(id)
 		if err != nil {
@@ -162,11 +169,11 @@ func (s *scrubber) pass(ctx context.Context) {
 				continue
 			}
 			if !s.wanted(ctx) {
-				return
+				return false
 			}
 			s.suspected(ctx)
-			if !s.look(ctx, id, c.Position) {
-				return
+			if !s.lookWhile(ctx, id, c.Position, s.wanted) {
+				return false
 			}
 			s.did(id, c.Position)
 		}
@@ -184,6 +191,7 @@ func (s *scrubber) pass(ctx context.Context) {
 	s.keep(true)
 	s.d.metrics.lastSuccess.WithLabelValues("scrub").SetToCurrentTime()
 	s.d.log.Info("the store was read back, from end to end", "bad", len(bad))
+	return true
 }
 
 // wanted reports whether the pass is to go on.
@@ -248,6 +256,12 @@ func (s *scrubber) lookAgain(ctx context.Context) {
 // look reads a copy back and tells the engine what it is like. Where the store cannot be asked it
 // tries again, until ctx ends: then it is false.
 func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) bool {
+	return s.lookWhile(ctx, id, pos, func(ctx context.Context) bool { return ctx.Err() == nil })
+}
+
+// lookWhile is look, and tries again only while that is wanted.
+func (s *scrubber) lookWhile(ctx context.Context, id tier.LogID, pos tier.Position,
+	wanted func(context.Context) bool) bool {
 	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
 		found, there, err := s.readBack(ctx, id, pos)
 		if err == nil {
@@ -259,13 +273,13 @@ func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) b
 			s.mu.Unlock()
 			return true
 		}
-		if ctx.Err() != nil {
+		if !wanted(ctx) {
 			return false
 		}
 		s.d.metrics.scrubbed.WithLabelValues("error").Inc()
 		s.d.log.Warn("scrub: the store cannot be read", "log", id.String(), "position", pos, "err", err,
 			"again_in", wait)
-		if pause(ctx, wait) != nil {
+		if pause(ctx, wait) != nil || !wanted(ctx) {
 			return false
 		}
 	}
