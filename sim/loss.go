@@ -111,7 +111,7 @@ func (o *Oracle) passes(x *file) bool {
 	}
 	l := ledger.log(x.log)
 	return l != nil && slices.ContainsFunc(l.state.Accepted, func(a tier.LossAccepted) bool {
-		return a.Range.Base == x.base
+		return a.Range.Base == x.base && a.SHA256 == sha256.Sum256(x.data)
 	})
 }
 
