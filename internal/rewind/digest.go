@@ -1,11 +1,11 @@
 package rewind
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"reflect"
 	"slices"
-	"strings"
 	"unsafe"
 )
 
@@ -25,7 +25,7 @@ type seenAt struct {
 
 // NewDigester returns one that does not look at what is left out.
 func NewDigester(without Without) *Digester {
-	return &Digester{shapes: shapes{without, map[reflect.Type]*shape{}}, seen: map[seenAt]uint64{}}
+	return &Digester{shapes: newShapes(without), seen: map[seenAt]uint64{}}
 }
 
 // Of gives the 64 bits of what root, which is a pointer, leads to.
@@ -37,7 +37,8 @@ func (d *Digester) Of(root any) uint64 {
 	return d.sum
 }
 
-// The odd numbers by which words are multiplied: of the golden ratio, and of the root of 3.
+// Odd numbers without a pattern, by which words are mixed: of the golden ratio, and of the root of
+// 3.
 const (
 	oddOne = 0x9e3779b97f4a7c15
 	oddTwo = 0xbb67ae8584caa73b
@@ -66,11 +67,7 @@ func (d *Digester) value(at unsafe.Pointer, s *shape) {
 		to := unsafe.Add(at, p.at)
 		switch p.kind {
 		case plain:
-			if p.size == 8 {
-				d.word(*(*uint64)(to))
-			} else {
-				d.bytes(unsafe.Slice((*byte)(to), p.size))
-			}
+			d.bytes(bytesAt(to, p.size))
 		case text:
 			d.text(*(*string)(to))
 		case pointer:
@@ -78,7 +75,7 @@ func (d *Digester) value(at unsafe.Pointer, s *shape) {
 		case unknown:
 			s.never(to)
 		case list:
-			d.list((*header)(to), d.shapes.follow(p))
+			d.list(to, d.shapes.follow(p))
 		case table:
 			d.table(to, p)
 		case boxed:
@@ -106,87 +103,66 @@ func (d *Digester) pointer(to unsafe.Pointer, s *shape) {
 	d.value(to, s)
 }
 
-func (d *Digester) list(h *header, of *shape) {
-	d.word(uint64(h.len))
+func (d *Digester) list(at unsafe.Pointer, of *shape) {
+	first, n := listAt(at)
+	d.word(uint64(n))
 	size := of.typ.Size()
 	if of.solid {
-		d.bytes(unsafe.Slice((*byte)(h.data), uintptr(h.len)*size))
+		d.bytes(bytesAt(first, uintptr(n)*size))
 		return
 	}
-	for i := range h.len {
-		d.value(unsafe.Add(h.data, uintptr(i)*size), of)
+	for i := range n {
+		d.value(unsafe.Add(first, uintptr(i)*size), of)
 	}
 }
 
-// table goes through a map in the order of its keys.
+// table goes through a map in the order of what its keys come to.
 func (d *Digester) table(at unsafe.Pointer, p *part) {
 	d.shapes.follow(p)
 	m := mapAt(at, p.typ)
-	n := m.Len()
-	d.word(uint64(n))
-	if n == 0 {
+	d.word(uint64(m.Len()))
+	if m.Len() == 0 {
 		return
 	}
-	keys := reflect.MakeSlice(reflect.SliceOf(p.key.typ), n, n)
-	values := reflect.MakeSlice(reflect.SliceOf(p.of.typ), n, n)
-	iter := m.MapRange()
-	order := make([]entry, n)
-	for i := 0; iter.Next(); i++ {
-		keys.Index(i).SetIterKey(iter)
-		values.Index(i).SetIterValue(iter)
-		order[i] = d.entry(keys.Index(i), p, i)
-	}
-	slices.SortFunc(order, entry.compare)
-	for _, e := range order {
-		d.value(keys.Index(e.i).Addr().UnsafePointer(), p.key)
-		d.value(values.Index(e.i).Addr().UnsafePointer(), p.of)
-	}
-}
-
-// entry is a key, and which one it is.
-type entry struct {
-	name string
-	sum  uint64
-	i    int
-}
-
-func (e entry) compare(other entry) int {
-	if c := strings.Compare(e.name, other.name); c != 0 {
-		return c
-	}
-	if e.sum < other.sum {
-		return -1
-	}
-	return 1
-}
-
-// entry puts a key in its place, by what it says. A key that leads elsewhere has none.
-func (d *Digester) entry(key reflect.Value, p *part, i int) entry {
 	if p.key.leads {
 		panic("rewind: the keys of " + p.typ.String() + " have no order but that of addresses")
 	}
-	if key.Kind() == reflect.String {
-		return entry{name: key.String(), i: i}
+	keys, values := entries(m, p)
+	order := make([]entry, keys.Len())
+	for i := range order {
+		order[i] = entry{d.alone(elementAt(keys, i), p.key), i}
 	}
+	slices.SortFunc(order, entry.compare)
+	for _, e := range order {
+		d.word(e.sum)
+		d.value(elementAt(values, e.i), p.of)
+	}
+}
+
+// entry is what a key comes to, and which one it is.
+type entry struct {
+	sum uint64
+	i   int
+}
+
+func (e entry) compare(other entry) int { return cmp.Compare(e.sum, other.sum) }
+
+// alone gives what a value comes to, whatever was before.
+func (d *Digester) alone(at unsafe.Pointer, s *shape) uint64 {
 	before := d.sum
 	d.sum = 0
-	d.value(key.Addr().UnsafePointer(), p.key)
+	d.value(at, s)
 	sum := d.sum
 	d.sum = before
-	return entry{sum: sum, i: i}
+	return sum
 }
 
 func (d *Digester) boxed(at unsafe.Pointer, t reflect.Type) {
-	v, ok := within(at, t)
-	if !ok {
+	held, of := heldAt(at, t)
+	if held == nil {
 		d.word(0)
 		return
 	}
-	s := d.shapes.see(v.Type())
-	d.text(v.Type().String())
-	if v.Kind() == reflect.Pointer && len(s.parts) == 1 {
-		d.pointer(v.UnsafePointer(), d.shapes.follow(&s.parts[0]))
-	} else if len(s.parts) > 0 {
-		d.value(unboxed(v), s)
-	}
+	d.text(of.String())
+	d.value(held, d.shapes.see(of))
 }

@@ -5,5 +5,9 @@
 //
 // What is reached are pointers, slices up to their length, maps, strings, and what interfaces hold,
 // also in fields that are not exported. Functions and channels are not gone into: what a closure
-// has captured has to be reachable otherwise, or never change.
+// has captured has to be reachable otherwise, or never change. An unsafe.Pointer that leads
+// somewhere panics, as within an atomic.Pointer: nobody knows to what.
+//
+// Memory is looked at by package unsafe, and written to by package reflect alone, which tells the
+// garbage collector of pointers.
 package rewind

@@ -3,6 +3,7 @@ package rewind
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -10,10 +11,15 @@ import (
 type world struct {
 	n      int
 	name   string
+	inside *int8  // the first field of a leaf that is reached as a whole later
+	front  []leaf // the first of list
 	list   []leaf
 	bytes  []byte
 	by     map[string]*leaf
+	other  map[string]*leaf
+	pairs  map[[2]int8]int
 	any    any
+	boxes  []any
 	self   *world
 	fixed  [3]leaf
 	small  bool
@@ -28,10 +34,15 @@ type leaf struct {
 	more *leaf
 }
 
+// twin looks like a leaf.
+type twin leaf
+
 func newWorld() *world {
 	w := &world{n: 1, name: "one", list: []leaf{{1, "a", nil}, {2, "b", &leaf{of: 3}}},
 		bytes: []byte("bytes"), by: map[string]*leaf{"x": {of: 4}, "y": {of: 5}},
-		any: leaf{of: 6}, wide: 7}
+		other: map[string]*leaf{"x": {of: 6}}, pairs: map[[2]int8]int{{1, 2}: 3}, any: leaf{of: 6},
+		boxes: []any{&leaf{of: 7}}, fixed: [3]leaf{{text: fmt.Sprint(10)}}, wide: 7}
+	w.inside, w.front = &w.list[1].more.of, w.list[:1]
 	w.self = w
 	w.next = func() int { w.n++; return w.n }
 	return w
@@ -41,6 +52,7 @@ func newWorld() *world {
 var changes = map[string]func(*world){
 	"a number":              func(w *world) { w.n++ },
 	"a text":                func(w *world) { w.name = "two" },
+	"a longer text":         func(w *world) { w.name = "one\x00" },
 	"an element":            func(w *world) { w.list[0].of = 9 },
 	"what an element knows": func(w *world) { w.list[1].more.text = "z" },
 	"one element more":      func(w *world) { w.list = append(w.list, leaf{}) },
@@ -48,14 +60,20 @@ var changes = map[string]func(*world){
 	"a byte":                func(w *world) { w.bytes[0] = 'B' },
 	"a key more":            func(w *world) { w.by["z"] = &leaf{} },
 	"a key less":            func(w *world) { delete(w.by, "x") },
+	"one key for another":   func(w *world) { w.by["z"] = w.by["x"]; delete(w.by, "x") },
 	"another value":         func(w *world) { w.by["x"] = &leaf{of: 44} },
 	"within a value":        func(w *world) { w.by["y"].of = 55 },
-	"another map":           func(w *world) { w.by = map[string]*leaf{} },
+	"another map":           func(w *world) { delete(w.by, "x"); w.by = map[string]*leaf{} },
+	"a second map":          func(w *world) { delete(w.other, "x") },
+	"under a key":           func(w *world) { w.pairs[[2]int8{1, 2}]++ },
+	"another key":           func(w *world) { w.pairs = map[[2]int8]int{{2, 1}: 3} },
 	"what it holds":         func(w *world) { w.any = leaf{of: 7} },
-	"the type it holds":     func(w *world) { w.any = &leaf{of: 6} },
+	"the type it holds":     func(w *world) { w.any = twin{of: 6} },
 	"nothing held":          func(w *world) { w.any = nil },
+	"within what is held":   func(w *world) { w.boxes[0].(*leaf).of++ },
 	"within an array":       func(w *world) { w.fixed[2].text = "c" },
 	"a bool":                func(w *world) { w.small = true },
+	"the last byte":         func(w *world) { w.wide |= 1 << 63 },
 	"by a closure":          func(w *world) { w.next() },
 	"another self":          func(w *world) { w.self = &world{self: w} },
 	"the same leaf twice":   func(w *world) { w.by["x"] = w.by["y"] },
@@ -72,7 +90,9 @@ func TestImagePutsEverythingBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, d := newWorld(), digester()
-			image, before := NewCamera(Without{}).Take(w), d.Of(w)
+			c := NewCamera(Without{})
+			c.Take(w) // one image is not in the way of the next
+			image, before := c.Take(w), d.Of(w)
 			for range 2 {
 				change(w)
 				if d.Of(w) == before {
@@ -84,6 +104,18 @@ func TestImagePutsEverythingBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestImageGoesIntoKeys: no digest does.
+func TestImageGoesIntoKeys(t *testing.T) {
+	t.Parallel()
+	key := &leaf{of: 1}
+	image := NewCamera(Without{}).Take(&map[*leaf]int{key: 1})
+	key.of = 2
+	image.Restore()
+	if key.of != 1 {
+		t.Errorf("the key is restored to %d, want 1", key.of)
 	}
 }
 
@@ -110,16 +142,39 @@ func TestDigestIsOfWhatThereIs(t *testing.T) {
 	one := newWorld()
 	for i := range 20 {
 		one.by[fmt.Sprint(i)] = &leaf{of: int8(i)}
+		one.pairs[[2]int8{0, int8(i)}] = i
 	}
 	for range 10 {
 		other := newWorld()
 		for i := range 20 {
 			other.by[fmt.Sprint(19-i)] = &leaf{of: int8(19 - i)}
+			other.pairs[[2]int8{0, int8(19 - i)}] = 19 - i
 		}
 		other.hidden = 1
 		if d.Of(one) != d.Of(other) {
 			t.Fatal("two that are alike are told apart")
 		}
+	}
+}
+
+// TestWithout: what is of a type that is left out is not looked at, and not put back.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	type outer struct {
+		n  int
+		to *leaf
+	}
+	without := Without{Types: []string{"*rewind.leaf"}}
+	w, d := &outer{1, &leaf{of: 1}}, NewDigester(without)
+	image, before := NewCamera(without).Take(w), d.Of(w)
+	w.to.of = 2
+	if d.Of(w) != before {
+		t.Error("what is left out makes a difference")
+	}
+	w.n = 2
+	image.Restore()
+	if w.n != 1 || w.to.of != 2 {
+		t.Errorf("restored to %d and %d, want 1 and 2", w.n, w.to.of)
 	}
 }
 
@@ -130,6 +185,16 @@ func TestNothingIsPassedOverInSilence(t *testing.T) {
 	for want, do := range map[string]func(){
 		`has no fields ["gone"]`: func() {
 			NewDigester(Without{Fields: map[string][]string{"rewind.leaf": {"gone"}}}).Of(&leaf{})
+		},
+		"unsafe.Pointer leads to": func() {
+			var p atomic.Pointer[leaf]
+			p.Store(&leaf{})
+			NewCamera(Without{}).Take(&p)
+		},
+		"what an unsafe.Pointer": func() {
+			var p atomic.Pointer[leaf]
+			p.Store(&leaf{})
+			digester().Of(&p)
 		},
 		"have no order": func() { digester().Of(&map[*leaf]int{{}: 1, {of: 1}: 2}) },
 	} {

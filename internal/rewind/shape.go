@@ -43,11 +43,11 @@ func (s *shapes) follow(p *part) *shape {
 
 // shape is where in a value of a type what lies, but for padding, functions and what is left out.
 type shape struct {
-	typ    reflect.Type
-	parts  []part
-	leads  bool // somewhere else
-	solid  bool // plain bytes throughout, without a gap
-	hasRef bool // holds what the garbage collector must see
+	typ   reflect.Type
+	list  reflect.Type // of such values: a slice
+	parts []part
+	leads bool // somewhere else
+	solid bool // plain bytes throughout, without a gap
 }
 
 // Without says what is not gone into: types by their text, such as "*rego.Set", and fields of a
@@ -63,16 +63,17 @@ type shapes struct {
 	of      map[reflect.Type]*shape
 }
 
+func newShapes(without Without) shapes { return shapes{without, map[reflect.Type]*shape{}} }
+
 // see returns the shape of a type. A field to be left out that a type does not have is a mistake,
 // and panics, so that no list of them outlives what it names.
 func (s *shapes) see(t reflect.Type) *shape {
 	if known := s.of[t]; known != nil {
 		return known
 	}
-	out := &shape{typ: t}
+	out := &shape{typ: t, list: reflect.SliceOf(t)}
 	s.of[t] = out // before its parts: types are recursive
 	s.add(out, t, 0)
-	out.hasRef = refs(t)
 	size := uintptr(0)
 	for _, p := range out.parts {
 		out.leads = out.leads || p.kind != plain && p.kind != text
@@ -134,33 +135,10 @@ func (s *shapes) fields(out *shape, t reflect.Type, at uintptr) {
 			without = slices.Delete(without, j, j+1)
 			continue
 		}
-		if f.Name != "_" {
-			s.add(out, f.Type, at+f.Offset)
-		}
+		s.add(out, f.Type, at+f.Offset)
 	}
 	if len(without) > 0 {
 		panic(fmt.Sprintf("rewind: %s has no fields %q that could be left out", t, without))
-	}
-}
-
-// refs reports whether a value of the type holds a pointer of any kind.
-func refs(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if refs(t.Field(i).Type) {
-				return true
-			}
-		}
-		return false
-	case reflect.Array:
-		return t.Len() > 0 && refs(t.Elem())
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Uintptr, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
-		return false
-	default:
-		return true
 	}
 }
 
@@ -171,25 +149,49 @@ func (s *shape) never(to unsafe.Pointer) {
 	}
 }
 
-// header is how a slice lies in memory.
-type header struct {
-	data     unsafe.Pointer
-	len, cap int
+// What follows reads memory by its address and type. The addresses are of variables that somebody
+// reaches by a pointer, an element, a field or a word of a map, so that they are valid, aligned,
+// and known to the garbage collector; and what is read there is what its type says.
+
+// listAt is where the values of a slice lie, and how many. It is read as one of bytes: slices of
+// all types are laid out alike.
+func listAt(p unsafe.Pointer) (first unsafe.Pointer, n int) {
+	list := *(*[]byte)(p)
+	return unsafe.Pointer(unsafe.SliceData(list)), len(list)
 }
 
-// within is what an interface holds, where it can be gone into; nil where it holds nothing. A
-// value that is no pointer is a copy: what the interface holds never changes.
-func within(p unsafe.Pointer, t reflect.Type) (v reflect.Value, ok bool) {
-	v = reflect.NewAt(t, p).Elem().Elem()
-	return v, v.IsValid()
+// bytesAt are the bytes of what lies there, to be looked at.
+func bytesAt(p unsafe.Pointer, size uintptr) []byte { return unsafe.Slice((*byte)(p), size) }
+
+// mapAt is the map whose word lies there. A field that is not exported is reached like any other.
+func mapAt(p unsafe.Pointer, t reflect.Type) reflect.Value { return reflect.NewAt(t, p).Elem() }
+
+// entries are copies of what a map has, in no order.
+func entries(m reflect.Value, p *part) (keys, values reflect.Value) {
+	n := m.Len()
+	keys, values = reflect.MakeSlice(p.key.list, n, n), reflect.MakeSlice(p.of.list, n, n)
+	iter := m.MapRange()
+	for i := 0; iter.Next(); i++ {
+		keys.Index(i).SetIterKey(iter)
+		values.Index(i).SetIterValue(iter)
+	}
+	return keys, values
 }
 
-// unboxed is an address of a value that an interface holds.
-func unboxed(v reflect.Value) unsafe.Pointer {
+// heldAt is what the interface holds that lies there, by an address; nil where it holds nothing. It
+// is that of a copy, since what an interface holds never changes: where that is a pointer, what it
+// leads to may.
+func heldAt(p unsafe.Pointer, t reflect.Type) (at unsafe.Pointer, held reflect.Type) {
+	v := reflect.NewAt(t, p).Elem().Elem()
+	if !v.IsValid() {
+		return nil, nil
+	}
 	c := reflect.New(v.Type())
 	c.Elem().Set(v)
-	return c.UnsafePointer()
+	return c.UnsafePointer(), v.Type()
 }
 
-// mapAt is the map whose word lies there.
-func mapAt(p unsafe.Pointer, t reflect.Type) reflect.Value { return reflect.NewAt(t, p).Elem() }
+// elementAt is the address of an element of a slice.
+func elementAt(list reflect.Value, i int) unsafe.Pointer {
+	return list.Index(i).Addr().UnsafePointer()
+}
