@@ -119,6 +119,9 @@ func (x *Executor) startFirst(ctx context.Context, log tier.LogID, facts *gate.F
 		return nil, nil
 	}
 	if end > facts.Log.LogStart {
+		if why, err := x.copyBelow(log, end); why != nil || err != nil {
+			return why, err
+		}
 		if why := x.MayRecord(ctx, log); why != nil {
 			return why, nil
 		}
@@ -131,6 +134,29 @@ func (x *Executor) startFirst(ctx context.Context, log tier.LogID, facts *gate.F
 	if state, _ := x.c.Ledger.Log(log); len(state.Unpublished) > 0 {
 		return &tier.Reason{Code: tier.CodeRetry,
 			Text: "the start of the log does not stand in its manifest yet"}, nil
+	}
+	return nil, nil
+}
+
+// copyBelow is why the start must not move up to end without a word of the policies: a copy below
+// it is part of the log, and ended after the deletion was decided on. It is nil where none is.
+func (x *Executor) copyBelow(log tier.LogID, end tier.Offset) (*tier.Reason, error) {
+	state, _ := x.c.Ledger.Log(log)
+	table := x.c.Ledger.Table(log.Table)
+	recorded, err := x.c.Ledger.Facts(log, 0, state.Next)
+	if err != nil {
+		return nil, fatal(err)
+	}
+	for i := range recorded {
+		f := &recorded[i]
+		if f.Add == nil {
+			continue
+		}
+		in := tier.Clipped(state.Clips, f.Position, f.Add.Content.Range)
+		if _, left := tier.Left(&state, &table, f.Position, f.Epoch, in); !left && in.Base < end {
+			return &tier.Reason{Code: tier.CodeRetry, Text: fmt.Sprintf("a copy of %s has ended, and "+
+				"is part of the log", in)}, nil
+		}
 	}
 	return nil, nil
 }

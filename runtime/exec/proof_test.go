@@ -192,6 +192,27 @@ func TestTheStartMovesOnlyOverWhatHasNoCopy(t *testing.T) {
 			t.Error("it is gone")
 		}
 	})
+	t.Run("a copy that ended after the deletion was decided on", func(t *testing.T) {
+		t.Parallel()
+		r, all := disabled(t, 0)
+		f := local(r, all, engine.Extent{})
+		f.Segments[0].Copied = false
+		r.kept(r.do(f), tier.CodeRetry)
+		if state, _ := r.ledger.Log(orders); state.LogStart != 0 || !r.there(fileName(0)) {
+			t.Errorf("the log begins at %d, want both tiers as they were", state.LogStart)
+		}
+	})
+	t.Run("a copy that left its log", func(t *testing.T) {
+		t.Parallel()
+		r, all := disabled(t, 0)
+		want[engine.Moved](r, r.do(engine.MoveStart{ID: 9, Log: orders, Source: "wal", Start: 10,
+			Cause: tier.MoveExpired}))
+		f := local(r, all, engine.Extent{})
+		f.Segments = append(f.Segments, engine.DeleteCandidate{Segment: r.segment(10)})
+		if d := want[engine.Deleted](r, r.do(f)); len(d.Gone) != 2 || d.LogStart != 20 {
+			t.Errorf("%+v, want both gone, and the log to begin at 20", d)
+		}
+	})
 	t.Run("with tiering on", func(t *testing.T) {
 		t.Parallel()
 		r, f := ready(t)
