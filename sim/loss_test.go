@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,92 @@ func TestALossCountsIfItIsDurable(t *testing.T) {
 				t.Errorf("it counts: %t, want %t", got, c.counts)
 			}
 			sound(t, o)
+		})
+	}
+}
+
+// TestALossOfOtherBytesIsAnother: a file that was given up rots on. What was accepted before says
+// nothing of it, neither its hole nor its record.
+func TestALossOfOtherBytesIsAnother(t *testing.T) {
+	t.Parallel()
+	w, o, b := newBrokers(t, false)
+	b.append(b.logs[0], 1)
+	b.roll(b.logs[0])
+	must(w.Rots(orders, segmentName(0), rotTail, 0))
+	must(w.Run())
+	refused, err := w.AcceptLoss(orders, 0)
+	must(errors.Join(refused, err))
+	must(w.Rots(orders, segmentName(0), rotTouched, 0))
+	must(w.Run())
+	x := liveRecords(w.files(orders))[0]
+	before := o.losses
+	o.losses = append(slices.Clone(before), loss{orders, before[0].Range, x.data}) // of an old epoch
+	if o.passes(&x) {
+		t.Error("copying is to pass over what is not on record")
+	}
+	o.losses = before
+	w.Watch = func(p Point) Fate {
+		if p.Place == InLedger {
+			return Fail
+		}
+		return Proceed
+	}
+	if refused, err := w.AcceptLoss(orders, 0); refused != nil || err == nil {
+		t.Fatalf("with a ledger that fails: %v, %v", refused, err)
+	}
+	if len(o.losses) != 1 {
+		t.Errorf("%d losses count, want the one that is on record", len(o.losses))
+	}
+}
+
+// TestWhatBlocksItsLogIsNotRead: a file that was given up in a tier epoch that is over is damaged
+// to readers, and the oracle says nothing. It does where the log has a copy, or nobody gave it up.
+func TestWhatBlocksItsLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	over := func(w *World, _ *Oracle) {
+		change := func(s tier.TierState, e tier.TierEpoch, p tier.DisablePolicy) tier.Record {
+			return tier.TierChanged{Table: orders.Table, State: s, Epoch: e, Policy: p, At: w.Now}
+		}
+		for _, r := range []tier.Record{change(tier.Disabling, 2, tier.PolicyDelete),
+			change(tier.Disabled, 2, tier.PolicyDelete), change(tier.Enabled, 3, ""),
+			tier.EpochOpened{Log: orders, Epoch: 3, Fresh: true, At: w.Now}} {
+			_, err := w.process.ledger.Append(context.Background(), r)
+			must(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		does func(w *World, o *Oracle)
+		want int
+	}{
+		"given up in an epoch that is over": {over, 0},
+		"with a copy, which is not read": {func(w *World, o *Oracle) {
+			objects := w.storeNow(w.process.ledger.ID()).objects
+			w.Objects.Remove(objects[0].key)
+		}, 1},
+		"given up by nobody": {func(w *World, o *Oracle) {
+			over(w, o)
+			o.losses = nil
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, o, b := newBrokers(t, false)
+			b.append(b.logs[0], 1)
+			b.roll(b.logs[0])
+			b.append(b.logs[0], 1)
+			must(w.Run())
+			w.Advance(time.Millisecond)
+			must(w.Rots(orders, segmentName(0), rotTouched, 0))
+			_, err := w.Scan()
+			must(err)
+			refused, err := w.AcceptLoss(orders, 0)
+			must(errors.Join(refused, err))
+			o.blind = true
+			c.does(w, o)
+			o.readable(o.record(orders))
+			if got := o.Violations(); len(got) != c.want {
+				t.Errorf("%v, want %d", got, c.want)
+			}
 		})
 	}
 }

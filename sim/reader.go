@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tierd/tierd/runtime/read"
 	"github.com/tierd/tierd/runtime/tier"
@@ -118,7 +119,7 @@ func (s *segmentRecord) wrote(c read.Chunk) bool {
 }
 
 // readable (S11): when nothing fails any more the whole log can be read, but for what the store
-// lost.
+// lost, and what blocks it once more.
 func (o *Oracle) readable(l *logRecord) {
 	x, ok := o.w.reader().Log(l.id)
 	if !ok || o.lostSome(l.id) {
@@ -126,6 +127,10 @@ func (o *Oracle) readable(l *logRecord) {
 	}
 	for at := x.Start; at < x.End; {
 		c, err, ended := o.w.Read(l.id, at)
+		if next, ok := o.blocked(l, at); ok && errors.Is(err, tier.ErrDamaged) {
+			at = next
+			continue
+		}
 		if err != nil || ended != nil {
 			o.misread(l.id, at, fmt.Sprintf("gets an error, and nothing fails any more: %v",
 				errors.Join(err, ended)))
@@ -136,6 +141,30 @@ func (o *Oracle) readable(l *logRecord) {
 		}
 		at = c.Next
 	}
+}
+
+// blocked reports whether what is read at the offset is the very file that an operator gave up, in
+// a tier epoch that is over, and the log has nothing else there: no copy that counts, and no hole.
+// Then nobody has what a reader wants, and an error is the truth. next is where it goes on.
+func (o *Oracle) blocked(l *logRecord, at tier.Offset) (next tier.Offset, ok bool) {
+	ledger, err := o.w.ledgerNow()
+	if err != nil {
+		return 0, false // rest says so
+	}
+	known, t := ledger.log(l.id), ledger.table(l.id.Table)
+	if known == nil || slices.ContainsFunc(known.facts, func(f tier.Fact) bool {
+		return f.Add != nil && known.counts(f.Add, t) &&
+			known.clip(f.Position, f.Add.Content.Range).Contains(at)
+	}) || slices.ContainsFunc(known.state.Holes, func(h tier.Hole) bool { return h.Contains(at) }) {
+		return 0, false
+	}
+	for _, x := range liveRecords(o.w.files(l.id)) {
+		s := l.segment(x.base)
+		if s != nil && s.closed && s.Contains(at) && o.givenUp(&x) && !o.passes(&x) {
+			return s.Next, true
+		}
+	}
+	return 0, false
 }
 
 func (o *Oracle) misread(id tier.LogID, from tier.Offset, why string) {
