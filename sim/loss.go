@@ -52,7 +52,7 @@ type loss struct {
 
 // gaveUp notes that an operator is about to accept the loss of a segment, and returns what takes
 // that back where nothing of it became durable, whatever the process was told. Only what is damaged
-// can be lost.
+// can be lost: as it was before, or as it is then, where it rots meanwhile.
 func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (judge func()) {
 	before := len(o.losses)
 	was := false // the hole is of an acceptance before, maybe of other bytes
@@ -60,12 +60,20 @@ func (o *Oracle) gaveUp(id tier.LogID, r tier.Range) (judge func()) {
 		l := ledger.log(id)
 		was = l != nil && l.lossHole(r)
 	}
-	for _, x := range liveRecords(o.w.files(id)) {
-		if v := o.knows(x.fileName, x.data); x.base == r.Base && v != nil && v.rotten {
-			o.losses = append(o.losses, loss{id, r, bytes.Clone(x.data)})
+	note := func() {
+		for _, x := range liveRecords(o.w.files(id)) {
+			v := o.knows(x.fileName, x.data)
+			noted := slices.ContainsFunc(o.losses[before:], func(l loss) bool {
+				return bytes.Equal(l.data, x.data)
+			})
+			if x.base == r.Base && v != nil && v.rotten && !noted {
+				o.losses = append(o.losses, loss{id, r, bytes.Clone(x.data)})
+			}
 		}
 	}
+	note()
 	return func() {
+		note()
 		var l *ledgerLog
 		if ledger, err := o.w.ledgerNow(); err == nil {
 			l = ledger.log(id)
