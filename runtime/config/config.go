@@ -132,7 +132,12 @@ type Limits struct {
 	MaxClockStep        time.Duration // a larger step of the wall clock pauses final deletions
 	ClockTolerance      time.Duration // how far in the future a timestamp may lie and still be used
 	PauseFile           string        // absolute; while it exists nothing is deleted
+
+	stepPlace Place // of max_clock_step; zero where the file has none
 }
+
+// ClockEvery is how often the ledger is told the time.
+const ClockEvery = time.Minute
 
 // HTTP is the operator's endpoint.
 type HTTP struct {

@@ -141,10 +141,11 @@ func (d *decoder) config(root *yaml.Node) *Config {
 	}
 	c.Limits.PauseFile = d.abs(c.Limits.PauseFile)
 	dataDir := setting[string]{value: c.DataDir}
+	interval := setting[time.Duration]{value: c.Interval}
 	system := setting[bool]{value: true}
 	seen := d.object(root, "", []field{
 		{"data_dir", placed(d, "data_dir", &dataDir, d.path)},
-		{"interval", value(d, "interval", &c.Interval, duration(time.Millisecond))},
+		{"interval", placed(d, "interval", &interval, duration(time.Millisecond))},
 		{keySystem, placed(d, keySystem, &system, boolean)},
 		{"sources", d.readSources(c)},
 		{"bucket", d.readBucket(&c.Bucket)},
@@ -161,12 +162,29 @@ func (d *decoder) config(root *yaml.Node) *Config {
 		{"kafka", d.readKafka(&c.Kafka)},
 	})
 	d.require(root, "", seen, "sources", "bucket")
-	c.DataDir = dataDir.value
+	c.DataDir, c.Interval = dataDir.value, interval.value
 	c.SystemEnable, c.systemPlace = system.value, system.place
 	d.checkTables(c)
 	d.checkFacts(c)
 	d.checkApart(c, dataDir)
+	d.checkStep(c, interval.place)
 	return c
+}
+
+// checkStep reports a bound on steps of the clock that ordinary time goes beyond: the ledger is
+// told the time every ClockEvery, and that is thought of at least once per interval.
+func (d *decoder) checkStep(c *Config, interval Place) {
+	least := 2 * (ClockEvery + c.Interval)
+	if c.Limits.MaxClockStep >= least {
+		return
+	}
+	place := c.Limits.stepPlace
+	if place == (Place{}) {
+		place = interval
+	}
+	d.problemAt(place, "give it at least "+FormatDuration(least), "max_clock_step of %s: with an "+
+		"interval of %s so much passes between two looks at the clock, and final deletions would pause "+
+		"for ever", FormatDuration(c.Limits.MaxClockStep), FormatDuration(c.Interval))
 }
 
 func (d *decoder) readPolicies(p *Policies) func(*yaml.Node) {
@@ -213,6 +231,7 @@ func (d *decoder) readLimits(l *Limits) func(*yaml.Node) {
 		}
 	}
 	workers := int64(l.RemoteDeleteWorkers)
+	step := setting[time.Duration]{value: l.MaxClockStep}
 	return func(n *yaml.Node) {
 		d.object(n, " in limits", []field{
 			{"max_delete_segments", value(d, "max_delete_segments", &l.MaxDeleteSegments,
@@ -223,11 +242,12 @@ func (d *decoder) readLimits(l *Limits) func(*yaml.Node) {
 				duration(0))},
 			{"remote_delete_workers", value(d, "remote_delete_workers", &workers, count(1, 256))},
 			{"orphan_age", value(d, "orphan_age", &l.OrphanAge, duration(time.Minute))},
-			{"max_clock_step", value(d, "max_clock_step", &l.MaxClockStep, duration(time.Second))},
+			{"max_clock_step", placed(d, "max_clock_step", &step, duration(time.Second))},
 			{"clock_tolerance", value(d, "clock_tolerance", &l.ClockTolerance, duration(0))},
 			{"pause_file", value(d, "pause_file", &l.PauseFile, d.path)},
 		})
 		l.RemoteDeleteWorkers = int(workers)
+		l.MaxClockStep, l.stepPlace = step.value, step.place
 	}
 }
 

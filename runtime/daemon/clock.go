@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
-
-// clockEvery is how often the ledger is told the time.
-const clockEvery = time.Minute
 
 // storeSecond is the precision of a store's LastModified.
 const storeSecond = tier.Time(time.Second)
@@ -75,7 +73,7 @@ func (d *Daemon) tendClock(ctx context.Context) {
 		}
 		d.step(engine.ClockJudged{Reason: why})
 	}
-	if why != nil || d.now().Sub(d.ledger.Clock()) < clockEvery {
+	if why != nil || d.now().Sub(d.ledger.Clock()) < config.ClockEvery {
 		return
 	}
 	_, err := d.ledger.Append(context.WithoutCancel(ctx), tier.ClockSeen{At: d.now()})
