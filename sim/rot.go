@@ -98,13 +98,12 @@ func (o *Oracle) rotted(id tier.LogID, name string, was, is []byte, how rot) {
 	}
 	after := version{data: is, at: o.w.Now, rotten: true}
 	known := s.knows(fileName{log: id, base: base, name: name}, is)
+	says := o.w.Now // the file, of its age; that counts where the clock went back in between
+	if how == rotBit {
+		says = before.at
+	}
 	if known != nil {
-		// The same bit, again: it is what it was before, and as old, or as old as the file says, where
-		// the clock went back in between.
-		says := o.w.Now
-		if how == rotBit {
-			says = before.at
-		}
+		// The same bit, again: it is what it was before, and as old.
 		after = *known
 		after.at = min(known.at, says)
 	}
@@ -112,7 +111,7 @@ func (o *Oracle) rotted(id tier.LogID, name string, was, is []byte, how rot) {
 	if how == rotBit || o.w.Config.Layout == tier.LayoutKafka || name != segmentName(base) {
 		after.was = before
 		if known == nil {
-			after.at = before.at
+			after.at = min(before.at, says)
 		}
 	}
 	for i := range s.files {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -66,6 +67,24 @@ func TestRotAfterTheCopy(t *testing.T) {
 			t.Errorf("%s: it stands at %+v (%v), want the segment to stay", p.Config.Layout, l,
 				out.Violation)
 		}
+	}
+}
+
+// TestWhatRotsIsAsOldAsTheFileSays: nothing of it can be read, and where the clock went back its
+// time is before that of its records.
+func TestWhatRotsIsAsOldAsTheFileSays(t *testing.T) {
+	t.Parallel()
+	p := kafkaProject(t)
+	tables := p.Config.Tables
+	p.Config.Tables = func(name string) (tier.Table, bool) {
+		table, ok := tables(name)
+		table.Tiering, table.TTL, table.LocalTTL = false, time.Minute, time.Minute
+		return table, ok
+	}
+	out := scripted(t, p, "clock: goes back, and the store's does not; seconds: 2", "owner: rolls",
+		rotsABit+", and its time", "time: passes, and the process runs; time: a minute")
+	if l := after(t, out, 4); out.Violation != nil || len(l.Local) != 1 {
+		t.Errorf("it stands at %+v (%v), want the segment gone", l, out.Violation)
 	}
 }
 
