@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
+	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/runtime/rebuild"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -107,10 +108,10 @@ func (h *play) losesLedger() {
 	h.makesLedger()
 }
 
-// landsUnseen lets uploads that are late come to the store where a rebuild could not know of them:
-// all of a log of which the store has nothing, and entries of manifests, whose positions would be
-// given away once more, of a ledger that was rebuilt and had nothing of its own there yet.
-// RATIONALE has the limit.
+// landsUnseen lets come to the store, before a rebuild, what it could not know of: uploads of a log
+// of which the store has nothing, and entries of manifests, whose positions would be given away
+// once more, of a ledger that was rebuilt and had nothing of its own there yet; and deletions, of
+// objects that it would find, and take for copies. RATIONALE has the limits.
 func (h *play) landsUnseen() {
 	ledger, err := h.w.ledgerNow()
 	if err != nil {
@@ -124,7 +125,8 @@ func (h *play) landsUnseen() {
 	for i, late := range slices.Backward(h.w.Bucket.Late()) {
 		k, err := store.keys.Parse(late.Key)
 		again := k.Kind == objstore.KeyEntry && k.Position >= rebuild.LateMax
-		if err == nil && k.Log != (tier.LogID{}) && (again || !seen[k.Log]) {
+		unseen := again || !seen[k.Log] || late.Kind == fault.OpDelete
+		if err == nil && k.Log != (tier.LogID{}) && unseen {
 			must(h.w.Bucket.Land(context.Background(), i))
 		}
 	}

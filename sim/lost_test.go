@@ -90,3 +90,24 @@ func TestLateFileOfALostLedger(t *testing.T) {
 		}
 	}
 }
+
+// TestLateDeletionOfALostLedger: a copy leaves with its table, its deletion is on its way to the
+// store, and the ledger is lost that knew. The next one would find the object, and count it.
+func TestLateDeletionOfALostLedger(t *testing.T) {
+	t.Parallel()
+	late := "times out, and comes late"
+	out := scripted(t, plainProject(t), "process: runs", "settings: turn tiering off",
+		"settings: change remote.log.disable.policy; remote.log.disable.policy: delete",
+		"process: runs", "store: fails a deletion; of: .log; fault: delete "+late, // 5
+		"time: passes, and the process runs; time: an hour",
+		"stop: and the ledger is lost, and rebuilt", "store: lands what is late")
+	came := slices.ContainsFunc(out.Trace, func(l Line) bool {
+		return l.Lane == LaneStore && strings.HasSuffix(l.Text, late)
+	})
+	if out.Violation != nil || !came || out.Met[LostLedger] == 0 {
+		t.Errorf("late: %t; lost: %d; %v", came, out.Met[LostLedger], out.Violation)
+	}
+	if l := after(t, out, 7); len(l.Remote) > 0 {
+		t.Errorf("the rebuilt ledger has copies of %v, want none", l.Remote)
+	}
+}
