@@ -95,6 +95,9 @@ func Situations() []Situation {
 // NotApplicable says why no history of the project can meet the situation; "" where histories must.
 func (p *Project) NotApplicable(s Situation) string {
 	kafka := p.Config.Layout == tier.LayoutKafka
+	if !p.Unsettled && !p.tiers() && slices.Contains(ofCopies, s) {
+		return "no table tiers, so that nothing is copied"
+	}
 	switch s {
 	case LocalDeletion, CrashRecordAudit, CrashAuditDrop:
 		if p.Config.Delete != tier.LocalDeleteUnlink {
@@ -138,6 +141,17 @@ func (p *Project) NotApplicable(s Situation) string {
 		}
 	}
 	return ""
+}
+
+// ofCopies are the situations that no history without a copy meets.
+var ofCopies = []Situation{RemoteExpiry, CrashPutRecord, AllExpiredRestart, TwiceAfterRemoval}
+
+// tiers reports whether some table does.
+func (p *Project) tiers() bool {
+	return slices.ContainsFunc(p.tables(), func(name string) bool {
+		t, _ := p.Config.Tables(name)
+		return t.Tiering
+	})
 }
 
 // expires reports whether some limit or policy lets remote segments go.
