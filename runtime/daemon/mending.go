@@ -25,8 +25,8 @@ func (s *scrubber) mend(ctx context.Context, id tier.LogID) bool {
 		case exec.MendAgain:
 			log.Warn("the store lost a part of the manifest, and has it again", "why", why)
 		case exec.MendStrays:
-			log.Error("the manifest is not what the ledger says; tierd verify looks at all of it", "why",
-				why)
+			log.Error("the manifest is not what the ledger says, and stays: tierd verify names the object; "+
+				"a scrub writes it again where it is removed", "why", why)
 		}
 		s.suspected(ctx)
 		if !s.wanted(ctx) {

@@ -190,7 +190,7 @@ func (s *scrubber) passOn(ctx context.Context) bool {
 	s.mu.Unlock()
 	s.keep(true)
 	s.d.metrics.lastSuccess.WithLabelValues("scrub").SetToCurrentTime()
-	s.d.log.Info("the store was read back, from end to end", "bad", len(bad))
+	s.d.log.Info("every copy in the store was read back", "bad", len(bad))
 	return true
 }
 

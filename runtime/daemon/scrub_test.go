@@ -140,7 +140,7 @@ func TestALossIsRemembered(t *testing.T) {
 	s.configure(siteConfig + "scrub: {every: 1ms}\n")
 	d = s.run(s.options())
 	s.until("all was read back", func() bool {
-		return strings.Contains(s.log.String(), "from end to end")
+		return strings.Contains(s.log.String(), "every copy in the store was read back")
 	})
 	s.until("it is found again", func() bool { return len(alarms(t, d)) == 0 })
 	if err := d.stop(); err != nil {
@@ -206,7 +206,7 @@ func TestALostFindingDeletesNothing(t *testing.T) {
 	s.configure(siteConfig + "scrub: {every: 1h}\n")
 	d := s.run(s.options())
 	s.until("all was read back", func() bool {
-		return strings.Contains(s.log.String(), "from end to end")
+		return strings.Contains(s.log.String(), "every copy in the store was read back")
 	})
 	if err := d.stop(); err != nil {
 		t.Error(err)

@@ -100,7 +100,8 @@ func (x *Executor) mendEntry(ctx context.Context, log tier.LogID, pos tier.Posit
 	look := func() (otherwise, err error) {
 		got, err := x.c.Store.Fact(ctx, log, pos, attempt)
 		if err == nil && !f.Says(&got) {
-			otherwise = fmt.Errorf("the entry at position %d says otherwise than the ledger", pos)
+			otherwise = fmt.Errorf("the entry at position %d, of attempt %s, says otherwise than the ledger",
+				pos, attempt)
 		}
 		return otherwise, err
 	}

@@ -291,6 +291,14 @@ func TestWhatIsSoundIsNotWrittenOver(t *testing.T) {
 	if got := r.mended(); !slices.Equal(got, []Mending{MendStrays, MendStrays}) {
 		t.Errorf("%v", got)
 	}
+	_, err = r.x.MendManifest(context.Background(), orders, 0, func(_ Mending, why error) error {
+		name := other.Attempt.String() // each says which object it is
+		if !strings.Contains(why.Error(), key) && !strings.Contains(why.Error(), name) {
+			t.Error(why)
+		}
+		return nil
+	})
+	r.must(err)
 	if now, _ := r.keys.Object(key); string(now) != newer {
 		t.Errorf("%q", now)
 	}
