@@ -318,9 +318,9 @@ func (h *play) startProcess() {
 func (h *play) steps() {
 	s := h.stepper()
 	h.snapshot()
+	defer func() { h.out.Simulated = h.w.Now.Sub(h.began) }() // also where a violation ends it
 	for h.out.Steps < h.opts.Bounds.steps() && s.step() {
 	}
-	h.out.Simulated = h.w.Now.Sub(h.began)
 	h.out.Met[DriftedApart] = h.w.driftedApart
 }
 

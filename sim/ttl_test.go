@@ -2,7 +2,9 @@ package sim
 
 import (
 	"testing"
+	"time"
 
+	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -44,6 +46,27 @@ func TestTTLOfACentury(t *testing.T) {
 		"time: passes; time: the TTL of orders", "time: passes; time: the TTL of orders",
 		"owner: rolls; segments: 2", "time: passes, and the process runs; time: the TTL of orders")
 	if out.Violation != nil || out.Simulated < century || out.Simulated > 2*century {
+		t.Errorf("after %s: %v", out.Simulated, out.Violation)
+	}
+}
+
+// TestTimeOfAFailure: what passed before a promise broke is counted, too.
+func TestTimeOfAFailure(t *testing.T) {
+	t.Parallel()
+	never, err := rego.LoadPromises([]rego.Module{{Path: "never.rego", Source: []byte(
+		"package tierd.sim\n\nviolation contains \"it goes\" if input.segment.base >= 0\n")}},
+		nil, rego.Options{Timeout: rego.NoTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Promises = never
+	out := scripted(t, p, "owner: rolls", "process: runs",
+		"time: passes, and the process runs; time: 9 hours")
+	if out.Violation == nil || out.Simulated < 9*time.Hour {
 		t.Errorf("after %s: %v", out.Simulated, out.Violation)
 	}
 }
