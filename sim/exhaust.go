@@ -126,7 +126,13 @@ func (h *play) small() {
 	if b == nil {
 		return
 	}
-	must(h.w.Append(h.p.Logs[0], b.Segments-1))
+	if h.broker == nil {
+		must(h.w.Append(h.p.Logs[0], b.Segments-1))
+	} else {
+		for range b.Segments { // the broker has begun with one that is not closed
+			h.broker.roll(h.broker.logs[0])
+		}
+	}
 	if h.p.Unsettled {
 		h.over.localSegments = &tier.Limit{Set: true, Value: 1}
 		must(h.w.Reload())

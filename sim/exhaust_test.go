@@ -269,3 +269,20 @@ func TestApart(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestSearchBesideABroker: the segments that the log begins with are the broker's own.
+func TestSearchBesideABroker(t *testing.T) {
+	t.Parallel()
+	for segments := 1; segments <= 3; segments++ {
+		p := kafkaProject(t)
+		e := p.Exhaust(Bounds{Segments: segments, Actions: 2, acts: []string{"owner: rolls",
+			"process: runs"}}, func(*Explored) bool { return true })
+		if e.Failure != nil || e.Deletions == 0 {
+			t.Errorf("%d segments: %d deletions, %+v", segments, e.Deletions, e.Failure)
+		}
+		out := p.Run(&script{t: t}, Options{Bounds: &Bounds{Segments: segments, Actions: 1}, Trace: true})
+		if n := len(out.Snapshots[0].Logs[0].Local); n != segments+1 {
+			t.Errorf("%d segments: %d files", segments, n)
+		}
+	}
+}
