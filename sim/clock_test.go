@@ -39,3 +39,22 @@ func TestWhatTheStoresClockSaidCountsForAMinute(t *testing.T) {
 		})
 	}
 }
+
+// TestMinutesAreNoStep: a process that has nothing to do sees time pass all the same, also where
+// max_clock_step is the least that there can be.
+func TestMinutesAreNoStep(t *testing.T) {
+	t.Parallel()
+	p := kafkaProject(t)
+	p.Config.MaxClockStep, p.Config.Grace, p.Config.OrphanAge = 3*time.Minute, 0, time.Minute
+	p.Config.Brake.MaxSegments, p.Config.Brake.Per = 1, time.Second
+	tables := p.Config.Tables
+	p.Config.Tables = func(name string) (tier.Table, bool) {
+		table, ok := tables(name)
+		table.TTL, table.LocalTTL = time.Minute, time.Second
+		return table, ok
+	}
+	if out := scripted(t, p, "store: does everything twice from now on", "owner: rolls",
+		"time: passes, and the process runs; time: a minute"); out.Violation != nil {
+		t.Error(out.Violation)
+	}
+}

@@ -713,6 +713,9 @@ func (h *play) minutes(n int) {
 			h.settle()
 		}
 		h.w.Advance(time.Minute)
+		if most := h.w.Config.MaxClockStep; most > 0 && h.w.Now.Sub(h.w.process.ledger.Clock()) > most/2 {
+			h.alive(h.w.tendClock()) // a daemon looks each interval, and sees no step
+		}
 	}
 }
 
