@@ -265,7 +265,7 @@ func (h *play) begin() {
 	h.out.Heeded = h.heed.list
 	w.Stepped = h.heed.stepped
 	w.Bucket.SetHook(h.onStore)
-	w.remembered = h.opts.search.answers()
+	w.remembered = h.opts.search.remembered()
 	if w.Config.Layout == tier.LayoutKafka {
 		silent := choose.Yes(h.c, "without a record of epochs")
 		h.broker = newBroker(w, silent, h.p.Logs...)
@@ -698,7 +698,7 @@ func (h *play) heal() {
 	h.minutes(before)
 	h.o.Current()
 	h.judge()
-	h.opts.search.settled(h)
+	h.opts.search.afterSettling(h)
 	h.landsAllAgain()
 	h.alive(h.w.Elapse(min(h.p.longest(), lastMoment.Sub(h.w.Now))))
 	h.minutes(2*settleRounds - before)

@@ -302,7 +302,7 @@ func (o *Oracle) counted(ledger *ledgerTruth) {
 	}
 	for i := range ledger.tables {
 		t := &ledger.tables[i]
-		o.ended(t)
+		o.windowEnded(t)
 		if _, more := exceeded(t, o.deletions); !more {
 			continue
 		}

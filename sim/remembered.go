@@ -8,10 +8,10 @@ import (
 	"github.com/tierd/tierd/policies/rego"
 )
 
-// answers are what policies said, by the whole of what they were asked. Policies are a function of
-// that: they have no network, no clock but the one in their input, and nothing random. So many
+// remembered is what policies said, by the whole of what they were asked. Policies are a function
+// of that: they have no network, no clock but the one in their input, and nothing random. So many
 // histories that ask the same have one evaluation.
-type answers struct {
+type remembered struct {
 	mu sync.Mutex
 	of map[asking]rego.Evaluation
 }
@@ -22,16 +22,18 @@ type asking struct {
 	input [sha256.Size]byte
 }
 
-// answersMax bounds how many are kept: about a kilobyte each.
-const answersMax = 100_000
+// rememberedMax bounds how many are kept: about a kilobyte each.
+const rememberedMax = 100_000
 
-func newAnswers() *answers { return &answers{of: map[asking]rego.Evaluation{}} }
+func newRemembered() *remembered {
+	return &remembered{of: map[asking]rego.Evaluation{}}
+}
 
 // evaluate asks the policies what is not known. Errors, and answers to what is not all known, are
 // never kept.
-func (a *answers) evaluate(set *rego.Set, f *gate.Facts,
+func (r *remembered) evaluate(set *rego.Set, f *gate.Facts,
 	ask func() (rego.Evaluation, error)) (rego.Evaluation, error) {
-	if a == nil || len(f.Unknown) > 0 {
+	if r == nil || len(f.Unknown) > 0 {
 		return ask()
 	}
 	input, err := rego.InputJSON(f)
@@ -39,20 +41,20 @@ func (a *answers) evaluate(set *rego.Set, f *gate.Facts,
 		return ask()
 	}
 	key := asking{set, sha256.Sum256(input)}
-	a.mu.Lock()
-	e, known := a.of[key]
-	a.mu.Unlock()
+	r.mu.Lock()
+	e, known := r.of[key]
+	r.mu.Unlock()
 	if known {
 		return e, nil
 	}
 	if e, err = ask(); err != nil {
 		return e, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.of) >= answersMax {
-		clear(a.of)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.of) >= rememberedMax {
+		clear(r.of)
 	}
-	a.of[key] = e
+	r.of[key] = e
 	return e, nil
 }

@@ -46,7 +46,7 @@ type lasting struct {
 // opaque are the types that are not gone into: what is loaded once and never changes, and what only
 // says how a search goes on.
 var opaque = []string{"*rego.Set", "*rego.Promises", "*plugin.Set", "*regexp.Regexp",
-	"*sim.Project", "*sim.searcher", "*sim.course", "*sim.answers", "advice.Asker"}
+	"*sim.Project", "*sim.searcher", "*sim.course", "*sim.remembered", "advice.Asker"}
 
 // unlike are the fields in which moments may differ that are alike, each for a reason.
 var unlike = map[string][]string{

@@ -10,10 +10,10 @@ import (
 // goes on after that.
 const slowMost = 5 * time.Minute
 
-// ended (S14): the brake's window of a table is replaced by another one when its time is over, when
-// the clock has gone back behind its beginning, and where an operator let the table go on; and what
-// goes later than that is not counted in it.
-func (o *Oracle) ended(t *tier.TableState) {
+// windowEnded (S14): the brake's window of a table is replaced by another one when its time is
+// over, when the clock has gone back behind its beginning, and where an operator let the table go
+// on; and what goes later than that is not counted in it.
+func (o *Oracle) windowEnded(t *tier.TableState) {
 	per := o.w.Config.Brake.Per
 	was := o.windows[t.Table]
 	o.windows[t.Table] = t.Window.Since

@@ -133,7 +133,7 @@ type World struct {
 	boltKnown  bool                  // the file must hold what was committed
 	openBolt   func(at string) (*offsets.Bolt, error)
 	storeRead  storeRead
-	remembered *answers // of the policies; nil where they are asked each time
+	remembered *remembered // of the policies; nil where they are asked each time
 }
 
 // process is one life of tierd.

@@ -125,27 +125,6 @@ func TestReplayRefusesWhatIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestTreeMakesEveryCombinationOnce(t *testing.T) {
-	t.Parallel()
-	var got []string
-	for tree := (&Tree{}); ; {
-		text := ""
-		for range 2 {
-			text += string(rune('a' + tree.Choose("letter", 2)))
-			if text == "b" {
-				break // a run that asks for less
-			}
-		}
-		got = append(got, text)
-		if !tree.Next() {
-			break
-		}
-	}
-	if want := []string{"aa", "ab", "b"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	good := string((&Scenario{Choices: []Choice{{Step, 2, 1, "x", ""}}}).Encode())

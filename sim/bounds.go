@@ -98,27 +98,6 @@ func (b *Bounds) steps() int {
 	return b.Actions
 }
 
-// Explored is what a search came to.
-type Explored struct {
-	Histories int
-	States    int        // different ones
-	Deletions int        // of local segments, in all histories
-	Deepest   int        // how many actions the longest history has
-	Rules     []RuleSeen // as of an Outcome, in all histories
-	Failure   *Failure
-	Stopped   bool // before it was through
-}
-
-// Exhaust tries every history within the bounds. It ends at the first failure, and when more says
-// so, which is asked between histories.
-func (p *Project) Exhaust(b Bounds, more func(*Explored) bool) *Explored {
-	s := p.Search(b)
-	for s.Next() {
-		s.Work(more)
-	}
-	return s.Explored()
-}
-
 // small is the project of one log. Where settings are nobody's, limits are reached within a few
 // actions; those of a user stay, or properties would be asked about what nobody configured.
 func (h *play) small() {

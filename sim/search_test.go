@@ -14,7 +14,6 @@ import (
 	"github.com/tierd/tierd/objstore/fault"
 	"github.com/tierd/tierd/policies/rego"
 	"github.com/tierd/tierd/runtime/engine"
-	"github.com/tierd/tierd/sim/choose"
 )
 
 // TestStateTellsWorldsApart: a search does not go on from a state that it met before, so whatever
@@ -79,15 +78,37 @@ func TestStateTellsWorldsApart(t *testing.T) {
 	}
 }
 
-// everywhere is the chooser of a search that leaves nothing out.
-type everywhere struct{ tree *choose.Tree }
+// everywhere is the chooser of a search that leaves nothing out: it makes every combination of
+// choices, one a history, depth first.
+type everywhere struct {
+	path []branch
+	at   int
+}
+
+type branch struct{ pick, of int }
 
 // Choose implements choose.Chooser.
-func (n everywhere) Choose(label string, of int) int {
+func (e *everywhere) Choose(label string, of int) int {
 	if slices.Contains(fixedLabels, label) {
 		return (&course{begun: true}).Choose(label, of)
 	}
-	return n.tree.Choose(label, of)
+	if e.at == len(e.path) {
+		e.path = append(e.path, branch{0, of})
+	}
+	e.at++
+	return e.path[e.at-1].pick
+}
+
+// next goes on to the next combination; false if there is none.
+func (e *everywhere) next() bool {
+	e.path = e.path[:e.at] // a history that ended early asked for no more
+	for e.at = 0; len(e.path) > 0; e.path = e.path[:len(e.path)-1] {
+		last := &e.path[len(e.path)-1]
+		if last.pick++; last.pick < last.of {
+			return true
+		}
+	}
+	return false
 }
 
 // all makes every history within the bounds from its beginning, and gives the states that it comes
@@ -96,9 +117,9 @@ func all(t *testing.T, p *Project, b Bounds) (states, ends map[uint64]bool) {
 	t.Helper()
 	one := p.Search(b).p
 	states, ends = map[uint64]bool{}, map[uint64]bool{}
-	d, tree := newDigester(), &choose.Tree{}
-	for more := true; more; more = tree.Next() {
-		h := one.play(everywhere{tree}, Options{Bounds: &b})
+	d, c := newDigester(), &everywhere{}
+	for more := true; more; more = c.next() {
+		h := one.play(c, Options{Bounds: &b})
 		if !h.until(func() {
 			h.begin()
 			s := h.stepper()
@@ -116,31 +137,35 @@ func all(t *testing.T, p *Project, b Bounds) (states, ends map[uint64]bool) {
 	return states, ends
 }
 
-// work has so many work at a search.
-func work(s *Search, workers int) *Explored {
+// work has so many work at a search until more says that it is enough.
+func work(s *Search, workers int, more func(*Explored) bool) *Explored {
 	for s.Next() {
 		var wait sync.WaitGroup
 		for range workers {
-			wait.Go(func() { s.Work(func(*Explored) bool { return true }) })
+			wait.Go(func() { s.Work(more) })
 		}
 		wait.Wait()
 	}
 	return s.Explored()
 }
 
+func always(*Explored) bool { return true }
+
 // TestSearchLeavesNothingOut: a search that goes on from each state once, from an image, and leaves
 // out what was there, comes to the same states, and to the same ends, as every history by itself.
 func TestSearchLeavesNothingOut(t *testing.T) {
 	t.Parallel()
+	both := []bool{false, true}
 	for name, c := range map[string]struct {
-		b    Bounds
-		acts []string
+		b       Bounds
+		replays []bool
 	}{
-		"without disturbances": {Bounds{Segments: 1, Actions: 2}, boundedActs},
-		"one disturbance":      {Bounds{Segments: 1, Actions: 1, Disturbances: 1}, boundedActs},
-		"two disturbances":     {Bounds{Segments: 1, Actions: 1, Disturbances: 2}, boundedActs[3:4]},
-		"after a disturbance": {Bounds{Segments: 1, Actions: 2, Disturbances: 1},
-			[]string{"owner: rolls", "process: runs"}},
+		"without disturbances": {Bounds{Segments: 1, Actions: 2}, both},
+		"one disturbance":      {Bounds{Segments: 1, Actions: 1, Disturbances: 1}, both},
+		"two disturbances": {Bounds{Segments: 1, Actions: 1, Disturbances: 2,
+			acts: []string{"process: runs"}}, both[:1]},
+		"after a disturbance": {Bounds{Segments: 1, Actions: 2, Disturbances: 1,
+			acts: []string{"owner: rolls", "process: runs"}}, both},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,21 +173,16 @@ func TestSearchLeavesNothingOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.b.acts = c.acts
 			states, ends := all(t, p, c.b)
-			for _, replays := range []bool{false, true}[:3-max(1, c.b.Disturbances)] {
+			for _, replays := range c.replays {
 				s := p.Search(c.b)
-				s.replays, s.ended = replays, map[uint64]bool{}
-				if e := work(s, 1); e.Failure != nil {
+				s.replays, s.last = replays, map[uint64]bool{}
+				if e := work(s, 1, always); e.Failure != nil {
 					t.Fatal(e.Failure.Outcome.Violation)
 				}
-				known := map[uint64]bool{}
-				for state := range s.known {
-					known[state] = true
-				}
-				if !maps.Equal(known, states) || !maps.Equal(s.ended, ends) {
+				if !maps.Equal(s.known, states) || !maps.Equal(s.last, ends) {
 					t.Errorf("made again %t: %d states and %d ends, and one by one %d and %d", replays,
-						len(known), len(s.ended), len(states), len(ends))
+						len(s.known), len(s.last), len(states), len(ends))
 				}
 			}
 		})
@@ -194,7 +214,7 @@ func TestSearchFindsTheSameWhoeverWorks(t *testing.T) {
 			for workers := 1; workers <= 3; workers++ {
 				s := p.Search(Bounds{Segments: 1, Actions: 2, Disturbances: 1,
 					acts: []string{"owner: rolls", "process: runs"}})
-				e := work(s, workers)
+				e := work(s, workers, always)
 				if first == nil {
 					first = e
 				}
@@ -226,14 +246,15 @@ func TestSearchStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := p.Exhaust(Bounds{Segments: 1, Actions: 2}, func(e *Explored) bool { return e.Histories < 5 })
+	e := work(p.Search(Bounds{Segments: 1, Actions: 2}), 1,
+		func(e *Explored) bool { return e.Histories < 5 })
 	if !e.Stopped || e.Histories != 5 {
 		t.Errorf("it stopped: %t, after %d histories", e.Stopped, e.Histories)
 	}
 }
 
-// TestExhaustGoesAsDeepAsItSays: each further action meets new states.
-func TestExhaustGoesAsDeepAsItSays(t *testing.T) {
+// TestSearchGoesAsDeepAsItSays: each further action meets new states.
+func TestSearchGoesAsDeepAsItSays(t *testing.T) {
 	t.Parallel()
 	p, err := Builtin()
 	if err != nil {
@@ -241,10 +262,10 @@ func TestExhaustGoesAsDeepAsItSays(t *testing.T) {
 	}
 	before := 0
 	for actions := 1; actions <= 3; actions++ {
-		e := p.Exhaust(Bounds{Segments: 1, Actions: actions}, func(*Explored) bool { return true })
-		if e.Failure != nil || e.States < 2*before || e.Deepest != actions {
-			t.Errorf("%v: %d states, %d before; the longest history has %d of %d actions", e.Failure,
-				e.States, before, e.Deepest, actions)
+		e := work(p.Search(Bounds{Segments: 1, Actions: actions}), 1, always)
+		if e.Failure != nil || e.States < 2*before {
+			t.Errorf("%v: %d states with %d actions, %d with one less", e.Failure, e.States, actions,
+				before)
 		}
 		before = e.States
 	}
@@ -275,8 +296,8 @@ func TestSearchBesideABroker(t *testing.T) {
 	t.Parallel()
 	for segments := 1; segments <= 3; segments++ {
 		p := kafkaProject(t)
-		e := p.Exhaust(Bounds{Segments: segments, Actions: 2, acts: []string{"owner: rolls",
-			"process: runs"}}, func(*Explored) bool { return true })
+		e := work(p.Search(Bounds{Segments: segments, Actions: 2, acts: []string{"owner: rolls",
+			"process: runs"}}), 1, always)
 		if e.Failure != nil || e.Deletions == 0 {
 			t.Errorf("%d segments: %d deletions, %+v", segments, e.Deletions, e.Failure)
 		}
