@@ -50,6 +50,9 @@ func TestStateTellsWorldsApart(t *testing.T) {
 			r.w.Advance(time.Minute)
 			r.do(r.w.Write(orders, 0, Content(orders, 0, 1)))
 		}},
+		"a scrub found a copy bad": {one: nothing, other: func(r *rig) {
+			r.w.bad = append(r.w.bad, badCopy{orders, 0, "other bytes"})
+		}},
 		"the engine knows more": {one: nothing, other: func(r *rig) {
 			r.w.step(engine.Paused{Reason: nil})
 			r.w.process.engine.Step(r.w.Now+1, engine.Tick{})

@@ -31,6 +31,7 @@ type lasting struct {
 	probes   uint64
 	settings uint64 // their generation
 	paused   bool
+	bad      []badCopy // what scrubs found
 	// An fsync was the last operation that was stopped at: a machine that has to go, goes.
 	fsync bool
 	// What is armed, and waits.
@@ -77,7 +78,7 @@ func (h *play) lasting() lasting {
 	w := h.w
 	out := lasting{disk: w.Disk, objects: w.Objects, bucket: w.Bucket, medium: w.Medium,
 		oracle: h.o, now: w.Now, passed: w.passed, attempts: w.attempts, probes: w.probes,
-		settings: w.generation, paused: w.Paused,
+		settings: w.generation, paused: w.Paused, bad: w.bad,
 		fsync: h.hit.Kind == string(vfs.OpSync), store: h.store, points: h.disk, fate: h.fate,
 		disturbed: h.disturbed, part: h.part}
 	if b := h.opts.Bounds; b != nil && h.disturbed < b.Disturbances {
