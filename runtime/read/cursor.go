@@ -182,12 +182,9 @@ func (r *Reader) place(v *view, o tier.Offset, local, again bool) (place, bool, 
 	var best place
 	found := false
 	if v.local.Usable && local {
-		if s, ok := r.c.Local.From(v.id, max(o, v.local.SourceStart)); ok {
-			best = place{Range: tier.Range{Base: max(s.Base, v.local.SourceStart), Next: s.Next},
-				local: true, segment: s}
-			if found = true; best.Base <= o {
-				return best, true, nil
-			}
+		var err error
+		if best, found, err = r.localPlace(v, o); err != nil || found && best.Base <= o {
+			return best, found, err
 		}
 	}
 	for look := again; ; look = true {
@@ -202,4 +199,21 @@ func (r *Reader) place(v *view, o tier.Offset, local, again bool) (place, bool, 
 			return best, found, nil
 		}
 	}
+}
+
+// localPlace is the source's segment that has the offset, or the first one above it.
+func (r *Reader) localPlace(v *view, o tier.Offset) (place, bool, error) {
+	s, ok := r.c.Local.From(v.id, max(o, v.local.SourceStart))
+	if ok && openEnded(v) {
+		next := s.Next
+		has, err := r.shorten(v, &s, o)
+		if err != nil {
+			return place{}, false, err
+		}
+		if !has {
+			s, ok = r.c.Local.From(v.id, next)
+		}
+	}
+	return place{Range: tier.Range{Base: max(s.Base, v.local.SourceStart), Next: s.Next},
+		local: true, segment: s}, ok, nil
 }

@@ -22,6 +22,20 @@ type remoteCopy struct {
 	maxTime    tier.Time
 	lineage    []tier.EpochStart
 	aborts     bool // it has a .txnindex
+	sum        tier.SHA256
+	stat       tier.Stat // of the file that was copied
+}
+
+// ending is a file that was copied.
+type ending struct {
+	base tier.Offset
+	sum  tier.SHA256
+}
+
+// identity is a file on disk.
+type identity struct {
+	base tier.Offset
+	stat tier.Stat
 }
 
 // span is a range of offsets with the copy that they are read from.
@@ -37,6 +51,7 @@ type remoteIndex struct {
 	settled tier.Position // every copy below it is known
 	copies  map[tier.Position]remoteCopy
 	spans   []span // ascending, disjoint
+	ends    map[identity]tier.Offset
 }
 
 // stateKey is what of a log's durable state decides which copies count. Copies that finish out of
@@ -98,8 +113,13 @@ func (x *remoteIndex) learn(ledger Ledger, v *view) error {
 		}
 		for _, f := range facts {
 			if f.Add != nil {
+				var records tier.SourceFile
+				if files := f.Add.Content.Files; len(files) > 0 {
+					records = files[0]
+				}
 				x.copies[f.Position] = remoteCopy{Range: f.Add.Content.Range, position: f.Position,
-					epoch: f.Add.Epoch, maxTime: f.Add.Content.MaxTime, lineage: f.Add.Content.Lineage,
+					sum: records.SHA256, stat: records.Stat, epoch: f.Add.Epoch,
+					maxTime: f.Add.Content.MaxTime, lineage: f.Add.Content.Lineage,
 					aborts: slices.ContainsFunc(f.Add.Content.Files, func(s tier.SourceFile) bool {
 						return strings.HasSuffix(s.Name, extTxnIndex)
 					})}
@@ -133,6 +153,9 @@ func (x *remoteIndex) paint(v *view) []span {
 			list = append(list, &c)
 		}
 	}
+	if openEnded(v) {
+		x.end(list)
+	}
 	slices.SortFunc(list, func(a, b *remoteCopy) int {
 		return cmp.Or(cmp.Compare(a.Base, b.Base), cmp.Compare(a.position, b.position))
 	})
@@ -165,6 +188,43 @@ func (x *remoteIndex) paint(v *view) []span {
 		at = end
 	}
 	return out
+}
+
+// end lets each copy end where the same file ever ended, and notes where that is: a file ends where
+// the next one begins, and its range grows where that goes away. It did not.
+func (x *remoteIndex) end(list []*remoteCopy) {
+	ends := map[ending]tier.Offset{}
+	for _, c := range list {
+		if end, known := ends[ending{c.Base, c.sum}]; !known || c.Next < end {
+			ends[ending{c.Base, c.sum}] = c.Next
+		}
+	}
+	x.ends = map[identity]tier.Offset{}
+	for _, c := range list {
+		c.Next = ends[ending{c.Base, c.sum}]
+		x.ends[identity{c.Base, c.stat}] = c.Next
+	}
+}
+
+// openEnded reports whether the log may have files of which nothing but the next one tells where
+// they end.
+func openEnded(v *view) bool { return v.layout == tier.LayoutPlain }
+
+// shorten lets a local segment end where its file did when it was copied. It reports whether it has
+// offsets above o.
+func (r *Reader) shorten(v *view, s *tier.LocalSegment, o tier.Offset) (bool, error) {
+	if _, err := r.remote(v, false); err != nil || !openEnded(v) || !v.opened {
+		return true, err
+	}
+	r.mu.Lock()
+	x := r.indexes[v.id]
+	r.mu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if end, known := x.ends[identity{s.Base, s.Log}]; known && s.Closed() {
+		s.Next = min(s.Next, end)
+	}
+	return s.Next > o, nil
 }
 
 // counts reports whether the copy can be read at all, and cuts it where clips say so.

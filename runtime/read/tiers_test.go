@@ -411,6 +411,60 @@ func TestPlainSegments(t *testing.T) {
 	}
 }
 
+// TestAFileHidesNoCopyBehindIt: a file ends where the next one begins, and where that is not on
+// disk any more its range reaches over what copies have. They are read all the same, whether the
+// file is on disk or was copied once more.
+func TestAFileHidesNoCopyBehindIt(t *testing.T) {
+	t.Parallel()
+	w, id, content := plainLog(t, logdir.NextFollowing, 100, 50, 70, 80, 20)
+	w.archive(id)
+	at := func(base tier.Offset) string { return filepath.Join(w.dir, "wal", name(base, ".log")) }
+	read := func(when string) {
+		t.Helper()
+		for from, skipped := range map[tier.Offset]int{0: 0, 10: 100, 19: 100, 20: 150, 35: 220} {
+			if got := w.readAll(id, from, 1); !bytes.Equal(got, content[skipped:300]) {
+				t.Errorf("%s: %d bytes from %d on, want %d", when, len(got), from, 300-skipped)
+			}
+		}
+	}
+	for _, base := range []tier.Offset{20, 30} {
+		w.must(os.Remove(at(base)))
+	}
+	w.scan()
+	read("the files behind one are gone")
+	scan := w.look(id)
+	if r := scan.Segments[1].Range; r != (tier.Range{Base: 10, Next: 40}) {
+		t.Fatalf("the file reaches over %s", r)
+	}
+	w.copySegment(id, scan.Segments[1].Range)
+	w.must(os.Remove(at(0)))
+	w.must(os.Remove(at(10)))
+	w.scan()
+	read("it is a copy")
+}
+
+// TestBehindAFileTheNextOneIsRead, where neither tier has what lies between.
+func TestBehindAFileTheNextOneIsRead(t *testing.T) {
+	t.Parallel()
+	w, id, content := plainLog(t, logdir.NextFollowing, 100, 50, 70, 80, 90, 20)
+	scan := w.look(id)
+	w.append(tier.LogOpened{Log: id, Source: scan.Source, Layout: scan.Layout, Epoch: 1,
+		State: tier.Enabled, At: w.now})
+	w.copySegment(id, tier.Range{Base: 10, Next: 20})
+	w.copySegment(id, tier.Range{Base: 20, Next: 30})
+	for _, base := range []tier.Offset{20, 30} {
+		w.must(os.Remove(filepath.Join(w.dir, "wal", name(base, ".log"))))
+	}
+	w.scan()
+	for from, want := range map[tier.Offset][]byte{10: content[100:150], 25: content[150:220],
+		35: content[300:390], 40: content[300:390]} {
+		c, err := w.reader.Read(t.Context(), id, from, 1)
+		if err != nil || !bytes.Equal(c.Batches, want) {
+			t.Errorf("from %d: %+v %v, want %d bytes", from, c, err, len(want))
+		}
+	}
+}
+
 // TestASizeThatFitsByChance: a segment of ten offsets that has ten bytes is given whole, where its
 // source does not say that offsets count bytes.
 func TestASizeThatFitsByChance(t *testing.T) {
