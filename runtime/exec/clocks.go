@@ -8,8 +8,8 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// ClocksValid is how long a comparison with the store's clock counts.
-const ClocksValid = time.Minute
+// clocksValid is how long a comparison with the store's clock counts.
+const clocksValid = time.Minute
 
 // Clocks keeps what the last comparison of the machine's clock with the store's came to: one is
 // several calls of the store, and a pass asks for each deletion that leaves no copy. The zero value
@@ -22,24 +22,16 @@ type Clocks struct {
 	text   string
 }
 
-// Agree is the last comparison's answer, or that of a new one where it is as old as ClocksValid, or
+// Agree is the last comparison's answer, or that of a new one where it is as old as clocksValid, or
 // came to nothing. now is a time that only ever passes, from wherever it began.
 func (c *Clocks) Agree(ctx context.Context, now func() time.Duration,
 	compare func(context.Context) (tier.Truth, string)) (tier.Truth, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left(now()) > 0 {
+	if c.agree != tier.Unknown && now()-c.judged < clocksValid {
 		return c.agree, c.text
 	}
 	c.agree, c.text = compare(ctx)
 	c.judged = now()
 	return c.agree, c.text
-}
-
-// left is for how long the last comparison still counts; 0 where there was none that does.
-func (c *Clocks) left(now time.Duration) time.Duration {
-	if c.agree == tier.Unknown {
-		return 0
-	}
-	return max(0, c.judged+ClocksValid-now)
 }

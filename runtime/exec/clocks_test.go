@@ -20,10 +20,10 @@ func TestClocksAreComparedOnceAMinute(t *testing.T) {
 	}{
 		{0, tier.Unknown, tier.Unknown, true},
 		{0, tier.Yes, tier.Yes, true},
-		{ClocksValid - 1, tier.No, tier.Yes, false},
-		{ClocksValid, tier.No, tier.No, true},
-		{ClocksValid + time.Second, tier.Yes, tier.No, false},
-		{2 * ClocksValid, tier.Yes, tier.Yes, true},
+		{clocksValid - 1, tier.No, tier.Yes, false},
+		{clocksValid, tier.No, tier.No, true},
+		{clocksValid + time.Second, tier.Yes, tier.No, false},
+		{2 * clocksValid, tier.Yes, tier.Yes, true},
 	} {
 		compared := false
 		got, text := c.Agree(t.Context(), func() time.Duration { return s.at },
