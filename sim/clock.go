@@ -6,12 +6,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 )
-
-// clockEvery is how often a process tells its ledger the time.
-const clockEvery = time.Minute
 
 // storeAskedEvery is how often a process asks for the store's clock at most: for so long what it
 // was told counts, whatever becomes of that clock.
@@ -78,7 +76,7 @@ func (w *World) tendClock() error {
 		w.step(engine.ClockJudged{Reason: why})
 	}
 	var err error
-	if why == nil && w.Now.Sub(w.process.ledger.Clock()) >= clockEvery {
+	if why == nil && w.Now.Sub(w.process.ledger.Clock()) >= config.ClockEvery {
 		err = w.act(func() error {
 			_, err := w.process.ledger.Append(context.Background(), tier.ClockSeen{At: w.Now})
 			return err

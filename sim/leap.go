@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -26,7 +27,7 @@ func (v *vouched) looked(now tier.Time, most tier.Time) {
 // noted notes that the ledger has a time that is at most so much older than now.
 func (v *vouched) noted(now tier.Time) {
 	if v.most >= now {
-		v.least = max(v.least, now-tier.Time(clockEvery))
+		v.least = max(v.least, now-tier.Time(config.ClockEvery))
 	}
 }
 
