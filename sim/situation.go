@@ -144,7 +144,8 @@ func (p *Project) NotApplicable(s Situation) string {
 }
 
 // ofCopies are the situations that no history without a copy meets.
-var ofCopies = []Situation{RemoteExpiry, CrashPutRecord, AllExpiredRestart, TwiceAfterRemoval}
+var ofCopies = []Situation{RemoteExpiry, CrashPutRecord, AllExpiredRestart, TwiceAfterRemoval,
+	Divergence, LossAccepted}
 
 // tiers reports whether some table does.
 func (p *Project) tiers() bool {

@@ -10,7 +10,7 @@ import (
 // what is of copies.
 func TestWhereNothingTiersNothingOfCopiesIsAskedFor(t *testing.T) {
 	t.Parallel()
-	p := plainProject(t)
+	p := kafkaProject(t)
 	tables := p.Config.Tables
 	for _, tiers := range []string{"orders", "none"} {
 		p.Config.Tables = func(name string) (tier.Table, bool) {
