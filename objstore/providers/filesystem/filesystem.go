@@ -82,14 +82,14 @@ func (b *Bucket) Exists(ctx context.Context, key string) (bool, error) {
 	if err == nil || b.IsObjNotFoundErr(err) {
 		return err == nil, nil
 	}
-	return false, fmt.Errorf("look for %s: %w", key, err)
+	return false, err
 }
 
 // Attributes returns the size in bytes, and when the last byte was written.
 func (b *Bucket) Attributes(ctx context.Context, key string) (objstore.ObjectAttributes, error) {
 	info, err := b.stat(ctx, key)
 	if err != nil {
-		return objstore.ObjectAttributes{}, fmt.Errorf("attributes of %s: %w", key, err)
+		return objstore.ObjectAttributes{}, err
 	}
 	return objstore.ObjectAttributes{Size: info.Size, LastModified: info.ModTime.Std()}, nil
 }
@@ -109,7 +109,7 @@ func (b *Bucket) GetRange(
 	}
 	f, size, err := b.open(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", key, err)
+		return nil, err
 	}
 	n := max(0, size-off)
 	if length >= 0 {
@@ -194,13 +194,6 @@ func isTemp(name string) bool {
 
 // Delete removes the object, durably, and the directories that are empty without it.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
-	if err := b.delete(ctx, key); err != nil {
-		return fmt.Errorf("delete %s: %w", key, err)
-	}
-	return nil
-}
-
-func (b *Bucket) delete(ctx context.Context, key string) error {
 	_, absent := b.stat(ctx, key)
 	if absent == nil {
 		absent = b.dir.Remove(key)
