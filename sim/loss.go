@@ -98,9 +98,12 @@ func (l *ledgerLog) hasLoss(x loss) bool {
 // lossHole reports whether the range is a hole on record since its loss was accepted.
 func (l *ledgerLog) lossHole(r tier.Range) bool {
 	return slices.ContainsFunc(l.facts, func(f tier.Fact) bool {
-		return f.Hole != nil && f.Hole.Cause == tier.HoleLossAccepted && f.Hole.Range == r
+		return f.Hole != nil && f.Hole.Cause == tier.HoleLossAccepted && endOf(f.Hole.Range, r)
 	})
 }
+
+// endOf reports whether the hole is what was lost, or the end of it: what was copied is no hole.
+func endOf(hole, lost tier.Range) bool { return lost.Covers(hole) && hole.Next == lost.Next }
 
 // givenUp reports whether the file with records is one that an operator gave up, and the same
 // still.
@@ -139,7 +142,8 @@ func (o *Oracle) givenUpAll(l *ledgerLog) {
 		}):
 			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and no operator "+
 				"accepted that of a damaged file with this hash", a.Range, id)
-		case a.Range.Base >= l.state.Copied && !l.hole(a.Range):
+		case a.Range.Next > l.state.Copied && !l.hole(tier.Range{
+			Base: max(a.Range.Base, l.state.Copied), Next: a.Range.Next}):
 			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and it is no hole",
 				a.Range, id)
 		}
@@ -149,13 +153,15 @@ func (o *Oracle) givenUpAll(l *ledgerLog) {
 		if f.Hole == nil || f.Hole.Cause != tier.HoleLossAccepted {
 			continue
 		}
-		if !slices.ContainsFunc(o.losses, func(x loss) bool {
-			return x.log == l.state.Log && x.Range == f.Hole.Range
-		}) {
+		i := slices.IndexFunc(o.losses, func(x loss) bool {
+			return x.log == l.state.Log && endOf(f.Hole.Range, x.Range)
+		})
+		if i < 0 {
 			o.violateAt(NoGap, l.state.Log, f.Hole.Range.Base, "%s of %s is recorded as lost, and no "+
 				"operator accepted that", f.Hole.Range, l.state.Log)
+			continue
 		}
-		o.lossAnnounced(id, f.Hole.Range, nil)
+		o.lossAnnounced(id, o.losses[i].Range, nil)
 	}
 }
 

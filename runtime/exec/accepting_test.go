@@ -112,3 +112,31 @@ func TestALossThatWasPassed(t *testing.T) {
 		}
 	}
 }
+
+// TestALossOverTheCopiedOffsetIsAHole: of a damaged segment that a new leader rolled elsewhere the
+// beginning may be copied. The rest is the hole; without it nothing would be counted behind it.
+func TestALossOverTheCopiedOffsetIsAHole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.roll(2)
+	r.opened()
+	s := r.segment(0)
+	before := tier.Range{Base: s.Base, Next: s.Base + 1}
+	_, err := r.ledger.Append(context.Background(), tier.HoleRecorded{Log: orders,
+		Hole: tier.Hole{Range: before, Cause: tier.HoleSourceGone, At: r.now}})
+	r.must(err)
+	r.source.read = func() error { return ErrDamaged }
+	for range 2 {
+		ev, why, err := r.x.AcceptLoss(context.Background(), "wal", orders, s)
+		if r.must(err); ev == nil || why != nil {
+			t.Fatalf("%+v, %v; want it accepted", ev, why)
+		}
+	}
+	state, _ := r.ledger.Log(orders)
+	rest := tier.Range{Base: before.Next, Next: s.Next}
+	if state.Copied != s.Next || len(state.Accepted) != 1 || len(state.Holes) != 2 ||
+		state.Holes[1].Range != rest {
+		t.Errorf("copied %d, holes %+v, accepted %+v, want the hole %s", state.Copied, state.Holes,
+			state.Accepted, rest)
+	}
+}

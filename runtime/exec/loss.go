@@ -105,19 +105,22 @@ func (x *Executor) waits(log tier.LogID) error {
 	return nil
 }
 
-// recordLoss makes the hole and the acceptance durable. A hole is not needed, and refused, where
-// the offsets were passed already. Any other refusal is one of the loss.
+// recordLoss makes the hole and the acceptance durable. The hole begins where nothing is copied
+// yet: a new leader may have rolled its first segment elsewhere. None is needed, and it is refused,
+// where the offsets were passed already. Any other refusal is one of the loss.
 func (x *Executor) recordLoss(ctx context.Context, loss tier.LossAccepted) (
 	ev *engine.LossAccepted, why, err error) {
 	r := loss.Range
+	state, _ := x.c.Ledger.Log(loss.Log)
+	r.Base = max(r.Base, min(state.Copied, r.Next))
 	hole := tier.Hole{Range: r, Cause: tier.HoleLossAccepted, At: x.c.Now()}
 	ev = &engine.LossAccepted{Accepted: loss}
 	pos, err := x.append(ctx, tier.HoleRecorded{Log: loss.Log, Hole: hole})
-	state, _ := x.c.Ledger.Log(loss.Log)
+	state, _ = x.c.Ledger.Log(loss.Log)
 	if err == nil {
 		ev.Hole = &engine.HoleDone{Hole: hole, Position: pos, Offset: state.Copied, Next: state.Next}
 	}
-	passed := r.Base < state.Copied || slices.ContainsFunc(state.Holes, func(h tier.Hole) bool {
+	passed := r.Empty() || slices.ContainsFunc(state.Holes, func(h tier.Hole) bool {
 		return h.Base <= r.Base && r.Next <= h.Next
 	})
 	if err == nil || errors.Is(err, ErrRefused) && passed {
