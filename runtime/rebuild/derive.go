@@ -207,8 +207,18 @@ func (k *known) expired() {
 		after = s.Clips[n-1].Position // nothing older says what was copied above it
 	}
 	for i := range k.facts {
-		if f := &k.facts[i]; f.Epoch >= s.Fresh && f.Position >= after {
+		f := &k.facts[i]
+		if f.Epoch < s.Fresh {
+			continue
+		}
+		if f.Position >= after {
 			copied = max(copied, f.Copied)
+		}
+		if f.Add != nil { // also what was copied out of order, above a gap
+			in := tier.Clipped(s.Clips, f.Position, f.Add.Content.Range)
+			if !in.Empty() && in.Next <= s.LogStart {
+				s.Expired = s.Expired.Add(in)
+			}
 		}
 	}
 	s.Expired = s.Expired.Add(tier.Range{Base: s.Start, Next: min(s.LogStart, copied)})

@@ -93,6 +93,10 @@ func TestDerive(t *testing.T) {
 			facts: []tier.Fact{add(0, 1, span(0, 10), 10), add(1, 2, span(10, 20), 20), start(2, 10, 20)},
 			want: in{LogStart: 10, Expired: tier.RangeSet{span(0, 10)},
 				Positions: []tier.Position{0, 1, 2}, Leaves: true}},
+		"copied out of order, and expired": {
+			facts: []tier.Fact{add(0, 1, span(0, 10), 10), add(1, 2, span(20, 30), 10), start(2, 30, 10)},
+			want: in{LogStart: 30, Expired: tier.RangeSet{span(0, 10), span(20, 30)},
+				Positions: []tier.Position{0, 1, 2}, Leaves: true}},
 		"a start beyond what was copied": {
 			facts: []tier.Fact{add(0, 1, span(0, 10), 10), start(1, 50, 10)},
 			want: in{LogStart: 50, Expired: tier.RangeSet{span(0, 10)},
