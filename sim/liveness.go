@@ -336,6 +336,13 @@ func (o *Oracle) concluded() {
 			said = append(said, name)
 		}
 	}
+	for _, in := range o.w.intents() {
+		name := fmt.Sprintf("%s %d", in.log, in.base)
+		if in.outcome == tier.OutcomeUnknown && o.untold[in.seq] && slices.Contains(went, name) &&
+			!slices.Contains(said, name) {
+			said = append(said, name)
+		}
+	}
 	slices.Sort(went)
 	slices.Sort(said)
 	if why == "" && !slices.Equal(went, said) {

@@ -85,7 +85,8 @@ type Oracle struct {
 	served     map[tier.AttemptID]bool      // whose copies were ever part of their log
 	objections map[uint64]string            // to the deletion of a file, by inode, when it was taken
 	// untold are the announced deletions, by sequence number, of which nobody can tell how they
-	// ended: before that was looked for, the owner of the log removed the segment.
+	// ended: before that was looked for, the owner of the log removed the segment, or the ledger was
+	// rebuilt where tierd may delete nothing, and so put nothing right, either.
 	untold     map[uint64]bool
 	hearing    hearing
 	windows    map[string]tier.Time // when the brake's window of each table began
@@ -296,6 +297,15 @@ func (o *Oracle) removed(id tier.LogID, base tier.Offset) {
 	}
 	for _, in := range o.w.intents() {
 		if in.outcome == "" && in.action == tier.DeleteLocal && in.is(id, base) {
+			o.untold[in.seq] = true
+		}
+	}
+}
+
+// cannotTell is told when open deletions are to be concluded by who may not touch what they left.
+func (o *Oracle) cannotTell() {
+	for _, in := range o.w.intents() {
+		if in.outcome == "" && in.action == tier.DeleteLocal {
 			o.untold[in.seq] = true
 		}
 	}

@@ -88,6 +88,9 @@ func (w *World) rebuild(ctx context.Context) (*rebuild.Report, *offsets.Memory, 
 	for _, s := range found.Scans {
 		local[s.Log] = s
 	}
+	if w.oracle != nil && w.Config.Delete == tier.LocalDeleteNever {
+		w.oracle.cannotTell()
+	}
 	if err := w.conclude(ctx, source, local); err != nil {
 		return nil, nil, err
 	}
