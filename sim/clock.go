@@ -121,9 +121,10 @@ func (h *play) left(d time.Duration) time.Duration {
 // AcceptClock plays "tierd clock accept".
 func (w *World) AcceptClock() error {
 	return w.orders(func() error {
-		_, err := w.process.ledger.Append(context.Background(), tier.ClockAccepted{At: w.Now})
+		at := w.Now // it goes on meanwhile
+		_, err := w.process.ledger.Append(context.Background(), tier.ClockAccepted{At: at})
 		if w.oracle != nil {
-			w.oracle.accepted(w.Now)
+			w.oracle.accepted(at)
 		}
 		if err == nil {
 			w.process.clock = nil

@@ -689,6 +689,7 @@ func (h *play) heal() {
 		h.alive(h.w.Elapse(24 * time.Hour))
 		refused = h.reload() != nil
 	}
+	h.o.refused = refused
 	before := 1
 	if h.broker != nil {
 		before += settleRounds

@@ -63,6 +63,8 @@ type Oracle struct {
 	// Policies is set while policies beside the built-in one are in force: then the oracle, which
 	// has the TTL rules alone in words of its own, does not judge why a deletion was asked for.
 	Policies bool
+	// refused is set where the last reload was, so that its configuration is not in force.
+	refused bool
 	// Denied tells whether a policy denies every deletion of the log now. It may be nil.
 	Denied func(tier.LogID) bool
 	// Promises are the user's own properties; nil for none.

@@ -15,6 +15,11 @@ const (
 // drains (L4): a table whose tiering was turned off comes to rest, and so does one whose tiering
 // was turned on again. What policies deny does not keep it: it stands as outstanding.
 func (o *Oracle) drains(ledger *ledgerTruth) {
+	// While a table is being disabled no reload turns tiering on, and the brake may hold that up by
+	// limits that no reload can take back, either.
+	held := o.refused && slices.ContainsFunc(ledger.tables, func(t tier.TableState) bool {
+		return t.State == tier.Disabling && t.Paused != nil
+	})
 	for _, t := range ledger.tables {
 		table, _ := o.w.Config.Tables(t.Table)
 		want := tier.Disabled
@@ -31,7 +36,7 @@ func (o *Oracle) drains(ledger *ledgerTruth) {
 		}
 		early := o.w.Now.Sub(since) <= 2*o.w.Config.Grace
 		frozen := t.Dropped == 0 && o.frozen(t.Table)
-		stopped := early || o.w.Paused || t.Paused != nil || frozen
+		stopped := early || o.w.Paused || t.Paused != nil || frozen || held
 		if t.State != want && !stopped {
 			o.violate(DisablementDrains, "the table %s is %s since %s, and nothing fails any more: want %s",
 				t.Table, t.State, t.Since, want)
