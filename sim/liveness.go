@@ -330,15 +330,13 @@ func (o *Oracle) concluded() {
 		went = append(went, fmt.Sprintf("%s %d", d.log, d.base))
 	}
 	for _, in := range o.w.intents() {
-		name := fmt.Sprintf("%s %d", in.log, in.base)
-		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal &&
-			(!o.untold[in.seq] || slices.Contains(went, name)) {
-			said = append(said, name)
+		if in.outcome == tier.OutcomeDeleted && in.action == tier.DeleteLocal && !o.untold[in.seq] {
+			said = append(said, fmt.Sprintf("%s %d", in.log, in.base))
 		}
 	}
-	for _, in := range o.w.intents() {
+	for _, in := range o.w.intents() { // they may tell of what no other one does
 		name := fmt.Sprintf("%s %d", in.log, in.base)
-		if in.outcome == tier.OutcomeUnknown && o.untold[in.seq] && slices.Contains(went, name) &&
+		if in.outcome != tier.OutcomeKept && o.untold[in.seq] && slices.Contains(went, name) &&
 			!slices.Contains(said, name) {
 			said = append(said, name)
 		}
