@@ -148,17 +148,23 @@ func (x *Executor) copyBelow(log tier.LogID, end tier.Offset) (*tier.Reason, err
 		return nil, fatal(err)
 	}
 	for i := range recorded {
-		f := &recorded[i]
-		if f.Add == nil {
+		if recorded[i].Add == nil {
 			continue
 		}
-		in := tier.Clipped(state.Clips, f.Position, f.Add.Content.Range)
-		if _, left := tier.Left(&state, &table, f.Position, f.Epoch, in); !left && in.Base < end {
+		if in, left := ofLog(&state, &table, &recorded[i]); !left && in.Base < end {
 			return &tier.Reason{Code: tier.CodeRetry, Text: fmt.Sprintf("a copy of %s has ended, and "+
 				"is part of the log", in)}, nil
 		}
 	}
 	return nil, nil
+}
+
+// ofLog is what clips leave of a recorded copy's range; left is set where none of it is part of the
+// log any more.
+func ofLog(s *tier.LogState, t *tier.TableState, f *tier.Fact) (in tier.Range, left bool) {
+	in = tier.Clipped(s.Clips, f.Position, f.Add.Content.Range)
+	_, left = tier.Left(s, t, f.Position, f.Epoch, in)
+	return in, left
 }
 
 // keptBy is why a segment whose drop ended like that stayed; nil where it did not.

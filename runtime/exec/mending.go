@@ -79,8 +79,7 @@ func (x *Executor) toldFact(log tier.LogID, pos tier.Position) (*tier.Fact, erro
 		return f, nil
 	}
 	table := x.c.Ledger.Table(log.Table)
-	in := tier.Clipped(state.Clips, pos, f.Add.Content.Range)
-	_, left := tier.Left(&state, &table, pos, f.Epoch, in)
+	_, left := ofLog(&state, &table, f)
 	if (left || table.Leaves() || f.Epoch < table.Fresh) && !planted.Is(planted.LeftSaidAgain) {
 		return nil, nil // it left the log, or is about to
 	}
