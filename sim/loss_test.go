@@ -89,11 +89,7 @@ func TestALossCountsIfItIsDurable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, o, b := newBrokers(t, false)
-			b.append(b.logs[0], 1)
-			b.roll(b.logs[0])
-			must(w.Rots(orders, segmentName(0), rotTail, 0))
-			must(w.Run())
+			w, o := newRotten(t)
 			commits := 0
 			w.Watch = func(p Point) Fate {
 				if p.Place != InLedger {
@@ -116,15 +112,22 @@ func TestALossCountsIfItIsDurable(t *testing.T) {
 	}
 }
 
-// TestALossOfOtherBytesIsAnother: a file that was given up rots on. What was accepted before says
-// nothing of it, neither its hole nor its record.
-func TestALossOfOtherBytesIsAnother(t *testing.T) {
-	t.Parallel()
+// newRotten is a world beside a broker whose first segment rotted before it was copied.
+func newRotten(t *testing.T) (*World, *Oracle) {
+	t.Helper()
 	w, o, b := newBrokers(t, false)
 	b.append(b.logs[0], 1)
 	b.roll(b.logs[0])
 	must(w.Rots(orders, segmentName(0), rotTail, 0))
 	must(w.Run())
+	return w, o
+}
+
+// TestALossOfOtherBytesIsAnother: a file that was given up rots on. What was accepted before says
+// nothing of it, neither its hole nor its record.
+func TestALossOfOtherBytesIsAnother(t *testing.T) {
+	t.Parallel()
+	w, o := newRotten(t)
 	refused, err := w.AcceptLoss(orders, 0)
 	must(errors.Join(refused, err))
 	must(w.Rots(orders, segmentName(0), rotTouched, 0))
@@ -263,11 +266,7 @@ func TestTheOracleSeesALossThatNobodyAccepted(t *testing.T) {
 // it again, though nothing tells it of the acceptance.
 func TestALossOutlivesItsLedger(t *testing.T) {
 	t.Parallel()
-	w, o, b := newBrokers(t, false)
-	b.append(b.logs[0], 1)
-	b.roll(b.logs[0])
-	must(w.Rots(orders, segmentName(0), rotTail, 0))
-	must(w.Run())
+	w, o := newRotten(t)
 	refused, err := w.AcceptLoss(orders, 0)
 	must(errors.Join(refused, err))
 	must(w.Run())

@@ -297,17 +297,13 @@ func (o *Oracle) removed(id tier.LogID, base tier.Offset) {
 	if s := o.record(id).segment(base); s != nil {
 		s.removed = true
 	}
-	for _, in := range o.w.intents() {
-		if in.outcome == "" && in.action == tier.DeleteLocal && in.is(id, base) {
-			o.untold[in.seq] = true
-		}
-	}
+	o.cannotTell(func(in *intent) bool { return in.is(id, base) })
 }
 
-// cannotTell is told when open deletions are to be concluded by who may not touch what they left.
-func (o *Oracle) cannotTell() {
+// cannotTell notes that nobody can tell any more how the open local deletions end that are meant.
+func (o *Oracle) cannotTell(meant func(*intent) bool) {
 	for _, in := range o.w.intents() {
-		if in.outcome == "" && in.action == tier.DeleteLocal {
+		if in.outcome == "" && in.action == tier.DeleteLocal && meant(in) {
 			o.untold[in.seq] = true
 		}
 	}

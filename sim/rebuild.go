@@ -89,7 +89,7 @@ func (w *World) rebuild(ctx context.Context) (*rebuild.Report, *offsets.Memory, 
 		local[s.Log] = s
 	}
 	if w.oracle != nil && w.Config.Delete == tier.LocalDeleteNever {
-		w.oracle.cannotTell()
+		w.oracle.cannotTell(func(*intent) bool { return true })
 	}
 	if err := w.conclude(ctx, source, local); err != nil {
 		return nil, nil, err
