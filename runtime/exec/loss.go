@@ -74,17 +74,26 @@ func (x *Executor) damaged(ctx context.Context, source string, log tier.LogID,
 	if err != nil {
 		return sum, err
 	}
-	_, err = src.Read(ctx, log, s.Range)
-	switch {
-	case err == nil:
-		return sum, fmt.Errorf("%w: log %q: the segment %s is not damaged; it is copied", ErrRefused,
-			log, s.Range)
-	case !errors.Is(err, ErrDamaged):
+	look := func() error {
+		_, err := src.Read(ctx, log, s.Range)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%w: log %q: the segment %s is not damaged; it is copied", ErrRefused, log,
+				s.Range)
+		case errors.Is(err, ErrDamaged):
+			return nil
+		}
+		return err
+	}
+	if err := look(); err != nil {
 		return sum, err
 	}
 	sum, err = hashOf(ctx, src, log, s.Base, s.Log)
 	if errors.Is(err, ErrChanged) {
 		return sum, fmt.Errorf("%w: %w just now; look again", ErrRefused, err)
+	}
+	if err == nil {
+		err = look() // the bytes that were hashed may be sound ones, put back since
 	}
 	return sum, err
 }
