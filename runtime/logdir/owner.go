@@ -88,6 +88,18 @@ func (g *given) split(scan *tier.Scan) {
 	scan.SourceStart = max(scan.SourceStart, b.offset)
 }
 
+// keep forgets the logs that are not among those that are there. Where one comes back, the broker
+// says anew what it has given up.
+func (g *given) keep(there map[tier.LogID][]*folder) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id := range g.below {
+		if there[id] == nil {
+			delete(g.below, id)
+		}
+	}
+}
+
 // Vet asks the cluster about the segment whose copy has the content, where the cluster is the one
 // that deletes. What is not known is not yes.
 func (s *Source) Vet(ctx context.Context, id tier.LogID, copied tier.Content) gate.OwnerFacts {

@@ -267,6 +267,42 @@ func TestGive(t *testing.T) {
 	want("another topic", nil, []tier.Offset{100, 200, 250})
 }
 
+// TestWhatIsGoneIsNoLongerGiven: of a log whose directory is gone nothing is remembered, or a
+// cluster whose topics come and go would fill the memory. One that comes back is asked about anew.
+func TestWhatIsGoneIsNoLongerGiven(t *testing.T) {
+	t.Parallel()
+	w, b, s := owned(t)
+	v := victims(t)[0]
+	left := func(what string, at tier.Time, want ...tier.Offset) {
+		t.Helper()
+		scan(t, s, at)
+		if _, got := drops(look(t, s, "orders/0")); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: left %v, want %v", what, got, want)
+		}
+	}
+	scan(t, s, now)
+	target := v.targetNow(w)
+	target.Term = 7
+	if err := v.drop(t, s, target); err != nil || b.owner.Start != 200 {
+		t.Fatal(err)
+	}
+	left("given up", now+hour, 200, 250)
+	if err := w.dir.Rename(v.dir, "away"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.Scan(context.Background(), now+2*hour); err != nil || len(res.Logs) > 0 {
+		t.Fatalf("%+v %v", res.Logs, err)
+	}
+	if err := w.dir.Rename("away", v.dir); err != nil {
+		t.Fatal(err)
+	}
+	left("back again", now+3*hour, 100, 200, 250)
+	if got := s.Vet(context.Background(), v.id, content); !got.Given {
+		t.Errorf("asked anew: %+v", got)
+	}
+	left("asked anew", now+4*hour, 200, 250)
+}
+
 // TestGiveRefuses: nothing is asked for another file, and an error or a half-done deletion is none.
 func TestGiveRefuses(t *testing.T) {
 	t.Parallel()

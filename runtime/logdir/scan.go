@@ -108,6 +108,7 @@ func (s *Source) scan(ctx context.Context, root vfs.Dir, now tier.Time) (Result,
 	}
 	s.folders, s.branches = v.folders, v.branches
 	s.forgetDoubts(v.folders)
+	s.given.keep(byID)
 	return res, nil
 }
 
