@@ -13,6 +13,34 @@ import (
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
+// lone is a victim whose segment is one file.
+func lone(t *testing.T) victim {
+	v := victims(t)[1]
+	v.all = []string{v.records}
+	return v
+}
+
+// TestALoneFileIsSyncedTwice: as the trash is made, and as the file is moved there. Only where
+// others went from beside it has the directory to be synced once more.
+func TestALoneFileIsSyncedTwice(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[int]victim{2: lone(t), 3: victims(t)[1]} {
+		w := newMem(t)
+		s := v.fill(w)
+		synced := 0
+		w.mem.SetFault(func(op vfs.Op) (vfs.Effect, error) {
+			if op.Kind == vfs.OpSyncDir && op.Path == v.dir {
+				synced++
+			}
+			return vfs.Proceed, nil
+		})
+		err := v.drop(t, s, v.targetNow(w))
+		if w.mem.SetFault(nil); err != nil || synced != want || v.state(w) != "gone" {
+			t.Errorf("%v: synced %d times, want %d; %v, %s", v.all, synced, want, err, v.state(w))
+		}
+	}
+}
+
 // crashes are ways to lose what was not synced.
 func crashes() map[string]func(string, int) int {
 	ways := map[string]func(string, int) int{
@@ -64,9 +92,9 @@ func (w *world) reboot(choose func(string, int) int) *world {
 // place of the one that was meant, that file must never go.
 func TestDropCrashes(t *testing.T) {
 	t.Parallel()
-	for _, v := range victims(t) {
+	for _, v := range append(victims(t), lone(t)) {
 		for _, replaced := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s replaced=%v", v.layout, replaced), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %d replaced=%v", v.layout, len(v.all), replaced), func(t *testing.T) {
 				t.Parallel()
 				ends, seen := map[string]int{}, map[string]bool{}
 				for n := range 1000 {
@@ -205,13 +233,13 @@ type faults struct {
 // good. What the drop says must be so, a later scan must put everything right, and durably.
 func TestDropFaults(t *testing.T) {
 	t.Parallel()
-	for _, v := range victims(t) {
+	for _, v := range append(victims(t), lone(t)) {
 		for i := range 8 {
 			f := faults{vfs.Fail, i&1 > 0, i&2 > 0}
 			if i&4 > 0 {
 				f.effect = vfs.FailAfter
 			}
-			t.Run(fmt.Sprintf("%s %+v", v.layout, f), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %d %+v", v.layout, len(v.all), f), func(t *testing.T) {
 				t.Parallel()
 				ends := map[string]int{}
 				for n := range 1000 {

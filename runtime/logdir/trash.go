@@ -141,6 +141,7 @@ func (t trash) finish(name string, before []vfs.Info) error {
 	if err != nil {
 		return err
 	}
+	removed := false
 	if _, reused := infoOf(infos, name); !reused {
 		for _, i := range t.layout.companions(infos, name) {
 			if before != nil && !slices.Contains(before, i) {
@@ -149,10 +150,14 @@ func (t trash) finish(name string, before []vfs.Info) error {
 			if err := t.root.Remove(t.at(i.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+			removed = true
 		}
 	}
-	if err := t.sync(t.dir); err != nil {
-		return err
+	// Take has synced the directory; of what went before a crash or a failure that is not known.
+	if removed || before == nil {
+		if err := t.sync(t.dir); err != nil {
+			return err
+		}
 	}
 	if err := t.root.Remove(t.in(name + deadSuffix)); err != nil {
 		return err
