@@ -58,34 +58,35 @@ func (s *Store) PutFile(ctx context.Context, k tier.ObjectKey, r io.ReaderAt, si
 // PutFact writes the manifest entry of one fact.
 func (s *Store) PutFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
 	f tier.Fact) error {
-	key, err := s.keys.Entry(log, f.Position, attempt)
-	if err != nil {
-		return err
-	}
-	data, err := encodeEntry(s.keys.ledger, log, attempt, f)
-	if err != nil {
-		return fmt.Errorf("put %s: %w", key, err)
-	}
-	return s.putDocument(ctx, key, data)
+	_, _, err := s.putFact(ctx, log, attempt, f)
+	return err
 }
 
-// VerifyFact reads the manifest entry of a fact back: it is there just as PutFact writes it, or the
-// error is tier.ErrVanished or tier.ErrDamaged.
-func (s *Store) VerifyFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
+// ProveFact is PutFact, and reads the entry back: it is there just as it was written, or the error
+// is tier.ErrVanished or tier.ErrDamaged.
+func (s *Store) ProveFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
 	f tier.Fact) error {
-	key, err := s.keys.Entry(log, f.Position, attempt)
+	key, want, err := s.putFact(ctx, log, attempt, f)
 	if err != nil {
 		return err
-	}
-	want, err := encodeEntry(s.keys.ledger, log, attempt, f)
-	if err != nil {
-		return fmt.Errorf("verify %s: %w", key, err)
 	}
 	got, err := s.get(ctx, key, entryBytesMax)
 	if err == nil && !bytes.Equal(got, want) {
 		err = fmt.Errorf("%s: is not what was written: %w", key, tier.ErrDamaged)
 	}
 	return err
+}
+
+// putFact writes an entry, and returns its key and bytes.
+func (s *Store) putFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
+	f tier.Fact) (key string, data []byte, err error) {
+	if key, err = s.keys.Entry(log, f.Position, attempt); err != nil {
+		return "", nil, err
+	}
+	if data, err = encodeEntry(s.keys.ledger, log, attempt, f); err != nil {
+		return "", nil, fmt.Errorf("put %s: %w", key, err)
+	}
+	return key, data, s.putDocument(ctx, key, data)
 }
 
 // Fact reads one manifest entry back and checks it.

@@ -236,37 +236,39 @@ func TestFactRoundTrip(t *testing.T) {
 	}
 }
 
-// TestVerifyFact: only the entry that was put is well, not one that is sound and says something
+// TestProveFact: only the entry that was put is well, not one that is sound and says something
 // else.
-func TestVerifyFact(t *testing.T) {
+func TestProveFact(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	verify := func(f tier.Fact) error { return b.VerifyFact(t.Context(), orders, attempt(5), f) }
-	if err := verify(add(5)); !errors.Is(err, tier.ErrVanished) {
-		t.Errorf("before it is put: %v", err)
+	prove := func() error { return b.ProveFact(t.Context(), orders, attempt(5), add(5)) }
+	if err := prove(); err != nil {
+		t.Fatal(err)
 	}
+	key := entryKey(t, b.Store, 5)
 	b.published(t, add(5))
-	if err := verify(add(5)); err != nil {
-		t.Error(err)
+	sound, _ := b.mem.Object(key)
+	if err := prove(); err != nil {
+		t.Errorf("over what PutFact writes: %v", err)
 	}
 	other := add(5)
 	other.Copied++
-	key := entryKey(t, b.Store, 5)
-	sound, _ := b.mem.Object(key)
-	for name, err := range map[string]error{
-		"of another fact": verify(other),
-		"cut": func() error {
-			b.mem.Put(key, sound[:len(sound)-1])
-			return verify(add(5))
-		}(),
-		"rotten": func() error {
-			b.mem.Put(key, bytes.Replace(sound, []byte(ledger), bytes.ToUpper([]byte(ledger)), 1))
-			return verify(add(5))
-		}(),
+	b.published(t, other)
+	otherwise, _ := b.mem.Object(key)
+	for name, kept := range map[string][]byte{
+		"of another fact": otherwise, "cut": sound[:len(sound)-1],
+		"rotten": bytes.Replace(sound, []byte(ledger), bytes.ToUpper([]byte(ledger)), 1),
 	} {
-		if !errors.Is(err, tier.ErrDamaged) || !strings.Contains(err.Error(), key) {
+		b.faults.SetHook(fault.On(fault.OpUpload,
+			fault.Effect{Mangle: func([]byte) []byte { return kept }}))
+		if err := prove(); !errors.Is(err, tier.ErrDamaged) || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	b.mem.Remove(key)
+	b.faults.SetHook(fault.On(fault.OpUpload, fault.Effect{Late: true}))
+	if err := prove(); !errors.Is(err, tier.ErrVanished) {
+		t.Errorf("not there yet: %v", err)
 	}
 }
 
@@ -353,8 +355,8 @@ func TestSweepOfFailures(t *testing.T) {
 			_, err := b.Fact(t.Context(), orders, 1, attempt(1))
 			return err
 		},
-		"verify fact": func(b *bench) error {
-			return b.VerifyFact(t.Context(), orders, attempt(1), add(1))
+		"prove fact": func(b *bench) error {
+			return b.ProveFact(t.Context(), orders, attempt(1), add(1))
 		},
 		"stat": func(b *bench) error { return b.StatFile(t.Context(), file(0, "f"), 1000) },
 		"verify sample": func(b *bench) error {
@@ -420,7 +422,7 @@ func TestNewIsChecked(t *testing.T) {
 		"stat":           b.StatFile(t.Context(), k, 0),
 		"verify":         b.VerifyFile(t.Context(), k, tier.FileDigest{}, tier.VerifySize, nil),
 		"put fact":       b.PutFact(t.Context(), bad, attempt(1), add(1)),
-		"verify fact":    b.VerifyFact(t.Context(), bad, attempt(1), add(1)),
+		"prove fact":     b.ProveFact(t.Context(), bad, attempt(1), add(1)),
 		"put checkpoint": b.PutCheckpoint(t.Context(), bad, 1, 0, nil),
 		"fact": func() error {
 			_, err := b.Fact(t.Context(), bad, 0, attempt(1))

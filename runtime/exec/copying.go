@@ -203,20 +203,11 @@ func (x *Executor) finish(ctx context.Context, log tier.LogID, a tier.Attempt,
 	state, _ := x.c.Ledger.Log(log)
 	fact := tier.Fact{Position: a.Position, Epoch: a.Epoch, At: c.FinishedAt,
 		Copied: x.copiedWith(log, content.Range), Add: &c, Incarnation: state.Incarnation}
-	if err := x.putFact(ctx, log, a.ID, fact); err != nil {
+	// It is read back: the copy is proved from it, and a store may keep less than it was given.
+	if err := x.c.Store.ProveFact(ctx, log, a.ID, fact); err != nil {
 		return engine.Failed{Reason: classify(err, tier.CodeStoreError), Attempt: &a}, nil
 	}
 	return x.commit(ctx, log, a, c)
-}
-
-// putFact puts a manifest entry and reads it back: the entry is what the copy is proved from, and a
-// store may keep less than it was given.
-func (x *Executor) putFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID,
-	f tier.Fact) error {
-	if err := x.c.Store.PutFact(ctx, log, attempt, f); err != nil {
-		return err
-	}
-	return x.c.Store.VerifyFact(ctx, log, attempt, f)
 }
 
 // copiedWith is the copied offset that the fact may claim: never more than the ledger will hold

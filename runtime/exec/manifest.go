@@ -120,7 +120,7 @@ func (x *Executor) publishFact(ctx context.Context, log tier.LogID,
 		return nil, fatal(err)
 	}
 	for _, fact := range facts {
-		if err := x.putFact(ctx, log, tier.AttemptID{}, fact); err != nil {
+		if err := x.c.Store.ProveFact(ctx, log, tier.AttemptID{}, fact); err != nil {
 			return engine.Failed{Reason: classify(err, tier.CodeStoreError)}, nil
 		}
 	}

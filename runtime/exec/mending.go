@@ -109,7 +109,7 @@ func (x *Executor) mendEntry(ctx context.Context, log tier.LogID, pos tier.Posit
 		if f, err = x.toldFact(log, pos); f == nil || err != nil {
 			return false, err
 		}
-		return true, x.putFact(ctx, log, attempt, *f)
+		return true, x.c.Store.ProveFact(ctx, log, attempt, *f)
 	})
 }
 

@@ -134,11 +134,9 @@ type StoredFiles interface {
 
 // Manifest writes the manifests of logs, and reads single entries back.
 type Manifest interface {
-	// PutFact writes the manifest entry of one fact.
-	PutFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
-	// VerifyFact reads the entry back: it is there as it was written, or the error is ErrVanished or
-	// ErrDamaged.
-	VerifyFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
+	// ProveFact writes the manifest entry of one fact and reads it back: it is there as it was
+	// written, or the error is ErrVanished or ErrDamaged.
+	ProveFact(ctx context.Context, log tier.LogID, attempt tier.AttemptID, f tier.Fact) error
 	// Fact reads one manifest entry back and checks it.
 	Fact(ctx context.Context, log tier.LogID, pos tier.Position,
 		attempt tier.AttemptID) (tier.Fact, error)
