@@ -27,9 +27,10 @@ func readEpochs(root vfs.Dir, dir string) ([]tier.EpochStart, error) {
 
 // Batches calls fn with the offsets [base, next) and the leader epoch of each batch on disk that
 // has an offset in r, ascending, also in the segment that still grows; an error of fn ends the
-// walk. It goes by headers alone: the checksum of a batch does not cover its epoch. A batch of an
-// old magic is of tier.NoLeaderEpoch; files of which tierd does not know what is in them have no
-// batches. An error wraps tier.ErrChanged or tier.ErrVanished where the log was written meanwhile.
+// walk. It goes by headers alone, also of a batch that is cut short: the checksum of a batch does
+// not cover its epoch. A batch of an old magic is of tier.NoLeaderEpoch; files of which tierd does
+// not know what is in them have no batches. An error wraps tier.ErrChanged or tier.ErrVanished
+// where the log was written meanwhile.
 func (s *Source) Batches(ctx context.Context, id tier.LogID, r tier.Range,
 	fn func(batch tier.Range, epoch tier.LeaderEpoch) error) (err error) {
 	format, ok := kbatch.FormatOf(s.cfg.Layout)
@@ -61,7 +62,8 @@ func (s *Source) Batches(ctx context.Context, id tier.LogID, r tier.Range,
 	return nil
 }
 
-// walkBatches goes through one segment, up to its last whole batch.
+// walkBatches goes through one segment, up to its end or to what is no batch. One that is cut short
+// is the last: its header, if that is whole, says whose it is.
 func walkBatches(ctx context.Context, root vfs.Dir, format kbatch.Format, name string, r tier.Range,
 	fn func(tier.Range, tier.LeaderEpoch) error) (err error) {
 	file, err := root.Open(name)
@@ -80,6 +82,9 @@ func walkBatches(ctx context.Context, root vfs.Dir, format kbatch.Format, name s
 			return err
 		}
 		b, err := format.Next(file, pos, info.Size)
+		if errors.Is(err, kbatch.ErrTorn) && b.Size > 0 {
+			err = nil // only its records are not whole
+		}
 		if errors.Is(err, tier.ErrDamaged) || err == nil && b.Base < end || b.Base >= r.Next {
 			return nil // it is being written, or lies beyond; damage is for the copy to find
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierd/tierd/runtime/logdir/kbatch"
 	"github.com/tierd/tierd/runtime/logdir/kbatch/kbatchtest"
 	"github.com/tierd/tierd/runtime/tier"
 )
@@ -51,7 +52,7 @@ func TestAScanSaysWhatTheSourceHasOnRecordOfItsLeaderEpochs(t *testing.T) {
 }
 
 // TestBatchesAreWalkedAcrossSegments: those that have an offset in the range, also the active
-// segment's, up to its last whole batch.
+// segment's, up to what is no batch.
 func TestBatchesAreWalkedAcrossSegments(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {
@@ -108,6 +109,41 @@ func TestAPlainLogHasNoBatches(t *testing.T) {
 			func(r tier.Range, _ tier.LeaderEpoch) error { return fmt.Errorf("a batch: %s", r) })
 		if err != nil || look(t, s, "orders/0").Lineage != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestABatchThatIsCutShortIsOneByItsHeader: what is left of it says whose it is. Of one whose
+// header is not whole that cannot be told.
+func TestABatchThatIsCutShortIsOneByItsHeader(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		b := newBroker(w)
+		for left, want := range map[int]string{
+			kbatch.HeaderMax + 20: "[0, 10):1 [10, 20):2 [20, 30):2",
+			kbatch.HeaderMax + 19: "[0, 10):1 [10, 20):2 [20, 30):2",
+			kbatch.HeaderMax:      "[0, 10):1 [10, 20):2 [20, 30):2",
+			kbatch.HeaderMax - 1:  "[0, 10):1 [20, 30):2",
+			0:                     "[0, 10):1 [20, 30):2",
+		} {
+			dir := fmt.Sprintf("cut-%d", left)
+			spec := kbatchtest.Spec{Base: 0, Last: 9, Epoch: 1, MaxTimestamp: 1, Body: 20}
+			log := kbatchtest.V2(nil, spec)
+			whole := len(log)
+			spec.Base, spec.Last, spec.Epoch = 10, 19, 2
+			log = kbatchtest.V2(log, spec)
+			b.put(file(dir, 0, "log"), log[:whole+left])
+			b.epochSegment(dir, 20, 2)
+			var seen []string
+			err := b.open(tier.LayoutKafka).Batches(context.Background(),
+				logID(t, fmt.Sprintf("cut/%d", left)), tier.Range{Next: 30},
+				func(r tier.Range, e tier.LeaderEpoch) error {
+					seen = append(seen, fmt.Sprintf("%s:%d", r, e))
+					return nil
+				})
+			if got := strings.Join(seen, " "); got != want || err != nil {
+				t.Errorf("%d bytes are left: %s, %v; want %s", left, got, err, want)
+			}
 		}
 	})
 }

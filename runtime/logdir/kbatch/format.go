@@ -63,8 +63,9 @@ func (f Format) order() binary.ByteOrder {
 
 // Parse reads the header of the batch that begins with p, at the byte position pos of a file that
 // has room more bytes from there on. p must hold the header, or all of room where that is less;
-// HeaderMax bytes always do. It returns ErrTorn if the batch does not end within room, and wraps
-// tier.ErrDamaged if the header contradicts itself. The checksum is not looked at.
+// HeaderMax bytes always do. It returns ErrTorn if the batch does not end within room, with what
+// the header says where that is whole, and wraps tier.ErrDamaged if the header contradicts itself.
+// The checksum is not looked at.
 func (f Format) Parse(p []byte, pos, room int64) (Batch, error) {
 	prefix := f.prefix()
 	if len(p) < prefix {
@@ -79,7 +80,7 @@ func (f Format) Parse(p []byte, pos, room int64) (Batch, error) {
 		return b, damaged(&b, "magic %d, where 0, 1 or 2 is known", magic)
 	}
 	if len(p) < size {
-		return b, torn(pos, room)
+		return Batch{}, torn(pos, room)
 	}
 	if base < 0 || base == math.MaxInt64 {
 		return b, damaged(&b, "no such offset")
