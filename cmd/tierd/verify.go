@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tierd/tierd/objstore"
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/daemon"
@@ -301,16 +303,12 @@ func (v *verifier) settle(ctx context.Context) error {
 		if c := a.Log.Compare(b.Log); c != 0 {
 			return c
 		}
-		return strings.Compare(string(a.Kind)+a.Object, string(b.Kind)+b.Object)
-	})
-	told := map[string]bool{}
-	for _, f := range v.findings {
-		if f.Kind == verify.KindManifest && f.Object != "" {
-			if told[f.Object] {
-				continue // it was met by its name, and in the listing
-			}
-			told[f.Object] = true
+		if c := strings.Compare(string(a.Kind)+a.Object, string(b.Kind)+b.Object); c != 0 {
+			return c
 		}
+		return cmp.Compare(b.Range.Next, a.Range.Next) // what says more goes first
+	})
+	for _, f := range v.once() {
 		x := finding{Kind: f.Kind, Text: f.Text, Fails: !f.Notice}
 		if f.Log != (tier.LogID{}) {
 			x.Log = f.Log.String()
@@ -324,6 +322,32 @@ func (v *verifier) settle(ctx context.Context) error {
 		v.out.Findings = append(v.out.Findings, x)
 	}
 	return nil
+}
+
+// once are the findings without what is said twice of an entry or checkpoint: it may be met by its
+// name and in the listing, and what the manifest lacks where it is lost is met once more.
+func (v *verifier) once() []verify.Finding {
+	told, of := map[string]bool{}, map[objstore.Key]bool{}
+	entry := func(log tier.LogID, pos tier.Position) objstore.Key {
+		return objstore.Key{Kind: objstore.KeyEntry, Log: log, Position: pos}
+	}
+	for _, f := range v.findings {
+		k, err := v.store.Keys().Parse(f.Object)
+		if err == nil && f.Kind == verify.KindManifest && k.Kind == objstore.KeyEntry {
+			of[entry(k.Log, k.Position)] = true
+		}
+	}
+	return slices.DeleteFunc(v.findings, func(f verify.Finding) bool {
+		if f.Kind != verify.KindManifest {
+			return false
+		}
+		if f.Object == "" {
+			return of[entry(f.Log, f.Position)]
+		}
+		again := told[f.Object]
+		told[f.Object] = true
+		return again
+	})
 }
 
 // stillSo tells whether what a finding is about is in the ledger as it was: of a copy, that it
