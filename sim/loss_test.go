@@ -153,29 +153,47 @@ func TestALossOfOtherBytesIsAnother(t *testing.T) {
 	}
 }
 
-// TestWhatBlocksItsLogIsNotRead: a file that was given up in a tier epoch that is over is damaged
-// to readers, and the oracle says nothing. It does where the log has a copy, or nobody gave it up.
+// TestWhatBlocksItsLogIsNotRead: a file that was given up in a tier epoch that is over, or of which
+// all copies have left since, is damaged to readers, and the oracle says nothing. It does where the
+// log has a copy, or nobody gave it up.
 func TestWhatBlocksItsLogIsNotRead(t *testing.T) {
 	t.Parallel()
-	over := func(w *World, _ *Oracle) {
-		change := func(s tier.TierState, e tier.TierEpoch, p tier.DisablePolicy) tier.Record {
-			return tier.TierChanged{Table: orders.Table, State: s, Epoch: e, Policy: p, At: w.Now}
-		}
-		for _, r := range []tier.Record{change(tier.Disabling, 2, tier.PolicyDelete),
-			change(tier.Disabled, 2, tier.PolicyDelete), change(tier.Enabled, 3, ""),
-			tier.EpochOpened{Log: orders, Epoch: 3, Fresh: true, At: w.Now}} {
+	change := func(w *World, s tier.TierState, e tier.TierEpoch, p tier.DisablePolicy) tier.Record {
+		return tier.TierChanged{Table: orders.Table, State: s, Epoch: e, Policy: p, At: w.Now}
+	}
+	appends := func(w *World, records ...tier.Record) {
+		for _, r := range records {
 			_, err := w.process.ledger.Append(context.Background(), r)
 			must(err)
 		}
+	}
+	off := func(p tier.DisablePolicy) func(w *World, _ *Oracle) {
+		return func(w *World, _ *Oracle) {
+			appends(w, change(w, tier.Disabling, 2, p))
+			if p == tier.PolicyDelete {
+				appends(w, tier.StartMoved{Log: orders, Cause: tier.MoveDisabled, At: w.Now})
+			}
+			appends(w, change(w, tier.Disabled, 2, p))
+		}
+	}
+	over := func(w *World, o *Oracle) {
+		off(tier.PolicyDelete)(w, o)
+		appends(w, change(w, tier.Enabled, 3, ""),
+			tier.EpochOpened{Log: orders, Epoch: 3, Fresh: true, At: w.Now})
+	}
+	unread := func(w *World, _ *Oracle) {
+		w.Objects.Remove(w.storeNow(w.process.ledger.ID()).objects[0].key)
 	}
 	for name, c := range map[string]struct {
 		does func(w *World, o *Oracle)
 		want int
 	}{
 		"given up in an epoch that is over": {over, 0},
-		"with a copy, which is not read": {func(w *World, o *Oracle) {
-			objects := w.storeNow(w.process.ledger.ID()).objects
-			w.Objects.Remove(objects[0].key)
+		"given up, and its copy left its log then": {off(tier.PolicyDelete), 0},
+		"with a copy, which is not read": {unread, 1},
+		"with a copy that is retained, and not read": {func(w *World, o *Oracle) {
+			off(tier.PolicyRetain)(w, o)
+			unread(w, o)
 		}, 1},
 		"given up by nobody": {func(w *World, o *Oracle) {
 			over(w, o)

@@ -145,7 +145,9 @@ func (o *Oracle) readable(l *logRecord) {
 
 // blocked reports whether what is read at the offset is the very file that an operator gave up, in
 // a tier epoch that is over, and the log has nothing else there: no copy that counts, and no hole.
-// Then nobody has what a reader wants, and an error is the truth. next is where it goes on.
+// Then nobody has what a reader wants, and an error is the truth. So it is where the file was given
+// up while there was a copy, which made a hole needless, and all copies were told to leave since.
+// next is where it goes on.
 func (o *Oracle) blocked(l *logRecord, at tier.Offset) (next tier.Offset, ok bool) {
 	ledger, err := o.w.ledgerNow()
 	if err != nil {
@@ -160,7 +162,7 @@ func (o *Oracle) blocked(l *logRecord, at tier.Offset) (next tier.Offset, ok boo
 	}
 	for _, x := range liveRecords(o.w.files(l.id)) {
 		s := l.segment(x.base)
-		if s != nil && s.closed && s.Contains(at) && o.givenUp(&x) && !o.passes(&x) {
+		if s != nil && s.closed && s.Contains(at) && o.givenUp(&x) && (!o.passes(&x) || leaves(t)) {
 			return s.Next, true
 		}
 	}
