@@ -83,6 +83,17 @@ func BenchmarkInput(b *testing.B) {
 	}
 }
 
+// BenchmarkInputJSON is the input as text, for a record.
+func BenchmarkInputJSON(b *testing.B) {
+	_, f := benchSet(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := InputJSON(f); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // askOPA is the same question to OPA's own prepared query, with the input ready.
 func askOPA(b *testing.B, set *Set, f *gate.Facts) func() {
 	ctx := context.Background()

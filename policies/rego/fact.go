@@ -134,10 +134,10 @@ func (s *Set) RecordJSON(f *gate.Facts) ([]byte, error) {
 		kept[name] = f.Extern[name]
 	}
 	if len(omitted) == 0 {
-		return inputJSON(f, &s.terms)
+		return InputJSON(f)
 	}
 	kept[omittedKey] = omitted
 	recorded := *f
 	recorded.Extern = kept
-	return inputJSON(&recorded, &s.terms)
+	return InputJSON(&recorded)
 }
