@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/tierd/tierd/policies/gate"
@@ -86,6 +87,46 @@ func TestCompare(t *testing.T) {
 				t.Errorf("asked again: cut off at %+v; below that: %+v", again.State.Clips, below)
 			}
 		})
+	}
+}
+
+// TestWhatOnlyTheRecordSaysIsTold: it cuts nothing off, and where no batch could be read that would
+// say the same, somebody has to know.
+func TestWhatOnlyTheRecordSaysIsTold(t *testing.T) {
+	t.Parallel()
+	each := make([]int, 0, 20)
+	for o := range 10 {
+		each = append(each, 1, o)
+	}
+	for name, c := range map[string]struct {
+		batches, record []tier.EpochStart
+		from            tier.Offset
+		told            string // what the text has; "" where there is none
+	}{
+		"from its beginning":      {nil, leaders(3, 0), 0, "epoch 3 at offset 0, the copy is of 1"},
+		"behind a batch":          {leaders(1, 0), leaders(1, 0, 3, 2), 0, "epoch 3 at offset 2"},
+		"before a batch":          {leaders(1, 9), leaders(3, 0, 4, 9), 0, "epoch 3 at offset 0"},
+		"between two batches":     {leaders(1, 0, 1, 9), leaders(3, 4), 0, "epoch 3 at offset 4"},
+		"from where is looked":    {nil, leaders(3, 0), 7, "epoch 3 at offset 7"},
+		"the same":                {nil, leaders(1, 0), 0, ""},
+		"behind the copy":         {nil, leaders(1, 0, 3, 10), 0, ""},
+		"each batch was seen":     {leaders(each...), leaders(3, 0), 0, ""},
+		"there is no such record": {nil, nil, 0, ""},
+	} {
+		r := newRig(t)
+		r.roll(4)
+		r.opened()
+		var told []string
+		r.x.c.Trouble = func(p tier.Problem) { told = append(told, string(p.Code)+" "+p.Text) }
+		f := engine.Compare{ID: 4, Log: orders, Source: "wal", From: c.from,
+			Copies: []tier.Position{r.copiedFrom(0, 10, leaders(1, 0)...)}}
+		r.source.batches = c.batches
+		r.source.seen = func(s *tier.Scan) { s.LocalEnd, s.Lineage = 50, c.record }
+		want[engine.Agreed](r, r.do(f))
+		if (len(told) == 1) != (c.told != "") || len(told) > 1 || len(told) == 1 &&
+			!(strings.HasPrefix(told[0], string(tier.CodeLineage)) && strings.Contains(told[0], c.told)) {
+			t.Errorf("%s: %q, want %q", name, told, c.told)
+		}
 	}
 }
 

@@ -131,9 +131,18 @@ func (x *Executor) compare(ctx context.Context, f engine.Compare) (engine.Result
 	}
 	from := max(f.From, scan.SourceStart, state.LogStart, state.Start)
 	at, epoch, was := tier.Offset(-1), tier.NoLeaderEpoch, tier.NoLeaderEpoch
+	seen, unseen := from, tier.Offset(-1)
+	look := func(next tier.Offset) {
+		if o, found := known.disputesRecord(scan.Lineage, tier.Range{Base: seen, Next: next}); found &&
+			unseen < 0 {
+			unseen = o
+		}
+	}
 	err = src.Batches(ctx, f.Log, tier.Range{Base: from, Next: known.end()},
 		func(b tier.Range, e tier.LeaderEpoch) error {
 			o := max(b.Base, from)
+			look(o)
+			seen = max(seen, b.Next)
 			copied, ok := known.at(o)
 			if !ok || e == tier.NoLeaderEpoch || e == copied {
 				return nil
@@ -147,6 +156,9 @@ func (x *Executor) compare(ctx context.Context, f engine.Compare) (engine.Result
 	case at < 0 && scan.LocalEnd < known.end():
 		return engine.Silent{}, nil
 	case at < 0:
+		if look(known.end()); unseen >= 0 {
+			x.tellUnread(f.Log, known, unseen, scan.Lineage)
+		}
 		return engine.Agreed{}, nil
 	}
 	if says, ok := tier.EpochAt(scan.Lineage, at); ok && says != epoch {
@@ -155,6 +167,36 @@ func (x *Executor) compare(ctx context.Context, f engine.Compare) (engine.Result
 			f.Log, at, epoch, was, says), nil
 	}
 	return x.diverge(ctx, f.Log, at, epoch, was)
+}
+
+// disputesRecord finds the lowest offset in the range of which the source's record of its leader
+// epochs says another one than what was copied there.
+func (l lineage) disputesRecord(record []tier.EpochStart, r tier.Range) (at tier.Offset,
+	found bool) {
+	if r.Empty() {
+		return 0, false
+	}
+	var within []tier.EpochStart
+	if e, known := tier.EpochAt(record, r.Base); known {
+		within = append(within, tier.EpochStart{Epoch: e, Start: r.Base})
+	}
+	for _, e := range record {
+		if e.Start > r.Base && e.Start < r.Next {
+			within = append(within, e)
+		}
+	}
+	return l.disputes(&tier.Content{Lineage: within, LastNext: r.Next})
+}
+
+// tellUnread tells people where the source's record contradicts a copy, and no batch is there that
+// could be read: it is damaged, or compaction took it. The record alone cuts nothing off.
+func (x *Executor) tellUnread(log tier.LogID, known lineage, at tier.Offset,
+	record []tier.EpochStart) {
+	was, _ := known.at(at)
+	says, _ := tier.EpochAt(record, at)
+	x.trouble(tier.Problem{Path: log.String(), Reason: tier.Reason{Code: tier.CodeLineage,
+		Text: fmt.Sprintf("the source's own record says leader epoch %d at offset %d, the copy is of "+
+			"%d, and no batch there can be read: the copy goes on to count", says, at, was)}})
 }
 
 func (x *Executor) diverge(ctx context.Context, log tier.LogID, at tier.Offset,
