@@ -64,11 +64,11 @@ type tableIndex struct {
 	logs       []*logIndex // ascending by id
 	deleting   bool        // one Delete or Expire of a table at a time keeps the brake's count exact
 	pausing    bool
-	changing   bool  // a ChangeTier is under way
-	governing  bool  // a Govern is under way
-	draining   bool  // no deletion begins: the table is about to become DISABLING
-	removing   int   // Remove effects in flight
-	want       queue // logs whose oldest segment may go now, in either tier
+	changing   bool   // a ChangeTier is under way
+	governing  string // the entry of a Govern that is under way; "" where none is
+	draining   bool   // no deletion begins: the table is about to become DISABLING
+	removing   int    // Remove effects in flight
+	want       queue  // logs whose oldest segment may go now, in either tier
 	failures   int
 	retryAt    tier.Time
 }
@@ -285,6 +285,11 @@ func (e *Engine) config(t *tableIndex) (tier.Table, bool) {
 	if t.generation != e.settings.Generation || t.generation == 0 {
 		t.cfg, t.governed = e.settings.Table(t.name)
 		t.generation = e.settings.Generation
+	}
+	if t.governing != "" { // it governed, and is about to be on record
+		noted := t.state
+		noted.Entry = t.governing
+		return t.cfg, !noted.Frozen(t.cfg, t.governed)
 	}
 	return t.cfg, !t.state.Frozen(t.cfg, t.governed)
 }

@@ -147,3 +147,32 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEntryCountsBeforeItIsOnRecord: it goes again while it is being noted, and the table is
+// frozen from then on, as it is once that is over.
+func TestAnEntryCountsBeforeItIsOnRecord(t *testing.T) {
+	t.Parallel()
+	generation := uint64(1)
+	governed := func(by string) Reconfigured {
+		generation++
+		s := settings(func(_ *Settings, cfg *tier.Table) { cfg.Governor = by })
+		s.Generation = generation
+		return Reconfigured{Settings: s}
+	}
+	r := start(t, settings())
+	r.step(governed(tier.GovernedByDefaults))
+	r.seen(tail(0))
+	r.opened(0)
+	r.step(Finished{ID: take[Govern](r).ID, Result: Done{}})
+	r.step(governed("tables/orders"))
+	r.step(governed(tier.GovernedByDefaults))
+	r.seen(seg(0), tail(10))
+	f := take[Govern](r)
+	if r.none(); f.Entry != "tables/orders" {
+		t.Errorf("%+v is noted, want the entry", f)
+	}
+	r.code(tier.CodeFrozen)
+	r.step(Finished{ID: f.ID, Result: Done{}})
+	r.none()
+	r.code(tier.CodeFrozen)
+}
