@@ -49,7 +49,7 @@ func (s *Store) Manifest(ctx context.Context, log tier.LogID) ([]tier.Fact, []Pr
 			if err != nil {
 				return nil, nil, err
 			}
-			facts, err := s.readCheckpoint(ctx, key, k)
+			facts, _, err := s.readCheckpoint(ctx, key, k)
 			if ok, err := m.took(key, err); err != nil {
 				return nil, nil, err
 			} else if ok {

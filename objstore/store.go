@@ -99,12 +99,13 @@ func (s *Store) Fact(ctx context.Context, log tier.LogID, pos tier.Position,
 	return s.readEntry(ctx, key, Key{Kind: KeyEntry, Log: log, Position: pos, Attempt: attempt})
 }
 
-// Checkpoint reads one manifest checkpoint back and checks it.
+// Checkpoint reads one manifest checkpoint back and checks it. Size is that of the object,
+// in bytes.
 func (s *Store) Checkpoint(ctx context.Context, log tier.LogID, level uint8, block uint64) (
-	[]tier.Fact, error) {
+	facts []tier.Fact, size int64, err error) {
 	key, err := s.keys.Checkpoint(log, level, block)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	return s.readCheckpoint(ctx, key, Key{Kind: KeyCheckpoint, Log: log, Level: level, Block: block})
 }
@@ -145,16 +146,17 @@ func (s *Store) readEntry(ctx context.Context, key string, k Key) (tier.Fact, er
 }
 
 // readCheckpoint reads the checkpoint at key, which is k taken together.
-func (s *Store) readCheckpoint(ctx context.Context, key string, k Key) ([]tier.Fact, error) {
+func (s *Store) readCheckpoint(ctx context.Context, key string, k Key) (facts []tier.Fact,
+	size int64, err error) {
 	data, err := s.get(ctx, key, checkpointBytesMax)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	facts, err := decodeCheckpoint(data, s.keys.ledger, k)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+	size = int64(len(data))
+	if facts, err = decodeCheckpoint(data, s.keys.ledger, k); err != nil {
+		return nil, size, fmt.Errorf("%s: %w", key, err)
 	}
-	return facts, nil
+	return facts, size, nil
 }
 
 // get reads a whole object of at most bytesMax bytes.

@@ -102,7 +102,7 @@ func (s *Store) unionCheckpoint(ctx context.Context, m *manifest, k Key) ([]tier
 	if err != nil {
 		return nil, false, err
 	}
-	facts, err := s.readCheckpoint(ctx, key, k)
+	facts, _, err := s.readCheckpoint(ctx, key, k)
 	ok, err := m.took(key, err)
 	return facts, ok, err
 }

@@ -20,8 +20,8 @@ func (w *World) mendManifest(id tier.LogID) error {
 	if w.oracle != nil {
 		w.oracle.saying = nil
 	}
-	_, err := p.exec.MendManifest(context.Background(), id, 0, func(m exec.Mending, _ error) error {
-		if m == exec.MendAgain {
+	_, err := p.exec.MendManifest(context.Background(), id, exec.MendAt{}, func(m exec.Mended) error {
+		if m.Mending == exec.MendAgain {
 			w.mended++
 		}
 		return nil

@@ -61,6 +61,7 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	for _, why := range slices.Concat(d.policyReasons(), d.factReasons(), d.pluginReasons()) {
 		s.Reasons = append(s.Reasons, api.ReasonOf(why, true))
 	}
+	open := d.scrubber.openReasons()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range d.engine.Logs() {
@@ -68,7 +69,7 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 			s.Tables = append(s.Tables, tableStatus(g.config, d.engine.Table(id.Table), id.Table))
 		}
 		if v, ok := d.engine.Log(id); ok {
-			s.Logs = append(s.Logs, logStatus(&v))
+			s.Logs = append(s.Logs, logStatus(&v, open[id]))
 		}
 	}
 	return s, nil
@@ -133,7 +134,8 @@ func tableStatus(c *config.Config, v engine.TableView, name string) api.Table {
 	return t
 }
 
-func logStatus(v *engine.LogView) api.Log {
+// logStatus tells of a log, and what a scrub left open of it.
+func logStatus(v *engine.LogView, open []tier.Reason) api.Log {
 	l := api.Log{Log: v.ID.String(), Source: v.Source, Layout: v.Layout, TierState: v.State,
 		TierEpoch: v.Epoch, Local: extent(v.Local), Remote: extent(v.Remote),
 		Lag: api.Lag{Segments: v.Uncopied.Segments, Bytes: v.Uncopied.Bytes,
@@ -146,7 +148,7 @@ func logStatus(v *engine.LogView) api.Log {
 		l.Holes = append(l.Holes, api.Hole{Base: h.Base, Next: h.Next, Cause: h.Cause,
 			At: api.Time(h.At)})
 	}
-	for _, r := range v.Alarms {
+	for _, r := range slices.Concat(v.Alarms, open) {
 		l.Reasons = append(l.Reasons, api.ReasonOf(r, true))
 	}
 	for _, r := range v.Waiting {

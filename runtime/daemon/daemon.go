@@ -63,6 +63,9 @@ type Options struct {
 	// LookEvery is how often the evaluations of policies are looked at; 0 is a second. One that has
 	// been seen twelve times is taken for endless.
 	LookEvery time.Duration
+	// Pause waits between two tries of a scrub, and returns an error when ctx ends before; nil goes by
+	// the clock that nobody sets.
+	Pause func(ctx context.Context, d time.Duration) error
 }
 
 // Progress is how far a run is.

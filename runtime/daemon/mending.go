@@ -8,54 +8,150 @@ import (
 	"github.com/tierd/tierd/runtime/tier"
 )
 
-// manifestObjectBytes is for how many bytes an object of a manifest counts in
-// scrub.bytes_per_second: an entry of three files has some 1.1 kB.
+// manifestObjectBytes is for how many bytes an object of a manifest counts at least in
+// scrub.bytes_per_second: an entry of three files has some 1.1 kB. Checkpoints have megabytes.
 const manifestObjectBytes = 2 << 10
 
-// errUnwanted ends a look at a manifest when scrubbing is turned off, or the daemon stops.
-var errUnwanted = errors.New("the pass is not wanted any more")
+// errUnwanted ends a look at a manifest when scrubbing is turned off, or the daemon stops;
+// errEnough when the object was looked at that is asked for.
+var (
+	errUnwanted = errors.New("the pass is not wanted any more")
+	errEnough   = errors.New("no more is wanted")
+)
 
 // mend looks at the manifest of the log, and has written again what of it the store lost or
-// altered. Where the store cannot be asked it tries again; false is for a pass that is not wanted.
+// altered. Where the store cannot be asked it tries again; an object that it does not give or take
+// while it gives others is passed over. False is for a pass that is not wanted.
 func (s *scrubber) mend(ctx context.Context, id tier.LogID) bool {
-	log, count := s.d.log.With("log", id.String()), s.d.metrics.manifests
-	tell := func(m exec.Mending, why error) error {
-		count.WithLabelValues(string(m)).Inc()
-		switch m {
-		case exec.MendAgain:
-			log.Warn("the store lost a part of the manifest, and has it again", "why", why)
-		case exec.MendStrays:
-			log.Error("the manifest is not what the ledger says, and stays: tierd verify names the object; "+
-				"a scrub writes it again where it is removed", "why", why)
-		}
+	tell := func(m exec.Mended) error {
+		s.mended(id, m)
+		s.mendingAt(id, m.At)
 		s.suspected(ctx)
 		if !s.wanted(ctx) {
 			return errUnwanted
 		}
-		return s.limit.WaitN(ctx, manifestObjectBytes)
+		return s.spend(ctx, max(m.Bytes, manifestObjectBytes))
 	}
-	from, wait := tier.Position(0), backoffMin
+	at := s.mendFrom(id)
+	t := s.tries(scrubbed{log: id, at: at})
 	for {
-		reached, err := s.d.exec.MendManifest(ctx, id, from, tell)
+		reached, err := s.d.exec.MendManifest(ctx, id, at, tell)
+		if reached != at {
+			at, t = reached, s.tries(scrubbed{log: id, at: reached})
+		}
+		if s.mendingAt(id, at); err == nil {
+			return true
+		}
+		if errors.Is(err, errUnwanted) || !s.wanted(ctx) {
+			return false
+		}
+		s.d.metrics.manifests.WithLabelValues("error").Inc()
 		switch {
-		case err == nil:
-			return true
 		case errors.Is(err, tier.ErrRefused):
-			count.WithLabelValues("error").Inc()
-			log.Error("scrub: nothing of the manifest is written again", "err", err)
+			s.refused(id, err)
 			return true
-		case errors.Is(err, errUnwanted) || !s.wanted(ctx):
+		case t.over(ctx, err):
+			if !t.passOver(ctx, err, s.wanted) {
+				return false
+			}
+			at = at.Behind()
+			t = s.tries(scrubbed{log: id, at: at})
+			continue
+		}
+		s.cannotMend(t, err)
+		if !t.pause(ctx, s.wanted) {
 			return false
 		}
-		if reached > from {
-			from, wait = reached, backoffMin
-		}
-		count.WithLabelValues("error").Inc()
-		log.Warn("scrub: the manifest cannot be looked at", "position", from, "err", err, "again_in",
-			wait)
-		if pause(ctx, wait) != nil || !s.wanted(ctx) {
-			return false
-		}
-		wait = min(2*wait, backoffMax)
 	}
+}
+
+// mendOpen looks once more at an object of a manifest that is open. It is false where ctx ended.
+func (s *scrubber) mendOpen(ctx context.Context, k scrubbed) bool {
+	tell := func(m exec.Mended) error {
+		s.mended(k.log, m)
+		return errors.Join(s.spend(ctx, max(m.Bytes, manifestObjectBytes)), errEnough)
+	}
+	for t := s.tries(k); ; {
+		reached, err := s.d.exec.MendManifest(ctx, k.log, k.at, tell)
+		if reached != k.at || err == nil {
+			s.close(k) // it is no part of the manifest any more
+			return true
+		}
+		if errors.Is(err, errEnough) {
+			return ctx.Err() == nil
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		s.d.metrics.manifests.WithLabelValues("error").Inc()
+		switch {
+		case errors.Is(err, tier.ErrRefused):
+			s.refused(k.log, err)
+			return true
+		case t.over(ctx, err):
+			return t.passOver(ctx, err, whileRunning)
+		}
+		s.cannotMend(t, err)
+		if !t.pause(ctx, whileRunning) {
+			return false
+		}
+	}
+}
+
+// mended tells of an object of a manifest that was looked at.
+func (s *scrubber) mended(id tier.LogID, m exec.Mended) {
+	s.objectsInRow = 0
+	s.d.metrics.manifests.WithLabelValues(string(m.Mending)).Inc()
+	log, k := s.d.log.With("log", id.String()), scrubbed{log: id, at: m.At}
+	switch m.Mending {
+	case exec.MendStrays:
+		s.leave(k, m.Why.Error(), true)
+		log.Error("the manifest is not what the ledger says, and stays: tierd verify names the object; "+
+			"a scrub writes it again where it is removed", "why", m.Why)
+		return
+	case exec.MendAgain:
+		log.Warn("the store lost a part of the manifest, and has it again", "why", m.Why)
+	}
+	s.close(k)
+}
+
+// refused is for a manifest of which nothing may be written: what is open of it stays so.
+func (s *scrubber) refused(id tier.LogID, err error) {
+	s.lookedAt(id)
+	s.d.log.Error("scrub: nothing of the manifest is written again", "log", id.String(), "err", err)
+}
+
+func (s *scrubber) cannotMend(t *tries, err error) {
+	s.d.log.Warn("scrub: the manifest cannot be looked at", "log", t.k.log.String(), "position",
+		t.k.at.Position, "err", err, "again_in", t.wait)
+}
+
+// mendFrom is where the pass is in the manifest of the log.
+func (s *scrubber) mendFrom(id tier.LogID) exec.MendAt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.state.Mending; m != nil && m.Log == id.String() {
+		return m.MendAt
+	}
+	return exec.MendAt{}
+}
+
+// mendingAt notes it, for a restart to go on there.
+func (s *scrubber) mendingAt(id tier.LogID, at exec.MendAt) {
+	s.mu.Lock()
+	s.state.Mending = &scrubMending{id.String(), at}
+	s.mu.Unlock()
+	s.keep(false)
+}
+
+// spend takes its time over so many bytes that were read.
+func (s *scrubber) spend(ctx context.Context, n int64) error {
+	for n > 0 {
+		part := min(n, scrubBurst)
+		if err := s.limit.WaitN(ctx, int(part)); err != nil {
+			return err
+		}
+		n -= part
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ func looks(t *testing.T, opts Options) map[string]int {
 	return results(t, opts, "tierd_scrubbed_manifest_objects_total")
 }
 
-// results is what the metric counts, by result.
+// results is what the metric counts or shows, by its label.
 func results(t *testing.T, opts Options, metric string) map[string]int {
 	t.Helper()
 	families, err := opts.Registry.Gather()
@@ -50,7 +50,7 @@ func results(t *testing.T, opts Options, metric string) map[string]int {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == metric {
-				out[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+				out[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 			}
 		}
 	}

@@ -32,6 +32,7 @@ type metrics struct {
 	scrubbed              *prometheus.CounterVec
 	scrubbedBytes         prometheus.Counter
 	manifests             *prometheus.CounterVec
+	scrubOpen             *prometheus.GaugeVec
 	plugins               pluginMetrics
 	kafka                 kafkaMetrics
 }
@@ -87,6 +88,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	r.MustRegister(m.scrubbedBytes)
 	m.manifests = counter("scrubbed_manifest_objects_total",
 		"Objects of manifests that were looked at in the store.", "result")
+	m.scrubOpen = gauges("scrub_open",
+		"What a scrub left open: the store does not give it, or it is not what the ledger says.", "what")
 	m.effects = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "tierd_effect_seconds",
 		Help: "How long effects took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 10)},
 		[]string{"effect"})

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/verify"
 )
@@ -41,12 +42,17 @@ type scrubber struct {
 	state   scrubState
 	saved   time.Time
 	doubted map[suspicion]bool // those that wait in suspects, or are being looked at
-	again   tier.Time          // when the bad ones were looked at last
+	open    map[scrubbed]unsettled
+	again   tier.Time // when the bad and the open ones were looked at last
+
+	// Of run alone: how many were passed over since the store gave one.
+	copiesInRow, objectsInRow int
 }
 
 func newScrubber(d *Daemon) *scrubber {
 	return &scrubber{d: d, suspects: make(chan suspicion, suspectsMax),
-		limit: rate.NewLimiter(rate.Inf, scrubBurst), doubted: map[suspicion]bool{}}
+		limit: rate.NewLimiter(rate.Inf, scrubBurst), doubted: map[suspicion]bool{},
+		open: map[scrubbed]unsettled{}}
 }
 
 // suspect is told of a copy that is not in the store as it should be.
@@ -63,7 +69,8 @@ func (d *Daemon) suspect(id tier.LogID, pos tier.Position, why error) {
 func (s *scrubber) doubt(x suspicion) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.doubted[x] || s.state.find(x) >= 0 {
+	_, open := s.open[copyOf(x)]
+	if open || s.doubted[x] || s.state.find(x) >= 0 {
 		return false
 	}
 	select {
@@ -86,7 +93,11 @@ func (s *scrubber) sound(id tier.LogID, pos tier.Position) (tier.Truth, string) 
 		return tier.No, s.state.Bad[i].Text
 	case s.doubted[x]:
 		return tier.Unknown, "a reader met other bytes than were written, and it is about to be read back"
-	case s.state.Unread != "":
+	}
+	if u, open := s.open[copyOf(x)]; open {
+		return tier.Unknown, "the store did not give it when it was to be read back: " + u.text
+	}
+	if s.state.Unread != "" {
 		return tier.Unknown, s.state.Unread
 	}
 	return tier.Yes, ""
@@ -133,6 +144,7 @@ func (s *scrubber) due() bool {
 	now := s.d.now()
 	if s.state.Began == 0 || s.state.Over && now >= s.state.Began+every {
 		s.state.Began, s.state.Log, s.state.Position, s.state.Over = now, "", 0, false
+		s.state.Mending = nil
 	}
 	return !s.state.Over
 }
@@ -184,13 +196,19 @@ func (s *scrubber) passOn(ctx context.Context) bool {
 	bad = slices.DeleteFunc(bad, s.expired) // meanwhile; nobody else adds any
 	s.mu.Lock()
 	s.state.Over, s.state.Log, s.state.Position, s.state.Bad = true, "", 0, bad
+	s.state.Mending, s.again = nil, s.d.now()
 	if whole {
 		s.state.Unread = "" // whatever stood there was found again
 	}
 	s.mu.Unlock()
+	left := s.closeGone()
 	s.keep(true)
 	s.d.metrics.lastSuccess.WithLabelValues("scrub").SetToCurrentTime()
-	s.d.log.Info("every copy in the store was read back", "bad", len(bad))
+	if left > 0 {
+		s.d.log.Warn("what the store gives was read back", "bad", len(bad), "passed_over", left)
+	} else {
+		s.d.log.Info("every copy in the store was read back", "bad", len(bad))
+	}
 	return true
 }
 
@@ -234,11 +252,12 @@ func (s *scrubber) suspected(ctx context.Context) {
 	}
 }
 
-// lookAgain looks at the bad copies, if that is due.
+// lookAgain looks at the bad copies and at what is open, if that is due; of the latter at so many
+// that it comes to an end.
 func (s *scrubber) lookAgain(ctx context.Context) {
 	now := s.d.now()
 	s.mu.Lock()
-	if now < s.again+scrubAgain || len(s.state.Bad) == 0 {
+	if now < s.again+scrubAgain || len(s.state.Bad)+len(s.open) == 0 {
 		s.mu.Unlock()
 		return
 	}
@@ -251,41 +270,64 @@ func (s *scrubber) lookAgain(ctx context.Context) {
 			return
 		}
 	}
+	for _, k := range s.longestOpen(suspectsMax) {
+		if k.copy && !s.look(ctx, k.log, k.at.Position) || !k.copy && !s.mendOpen(ctx, k) {
+			return
+		}
+	}
 }
 
 // look reads a copy back and tells the engine what it is like. Where the store cannot be asked it
-// tries again, until ctx ends: then it is false.
+// tries again, until ctx ends: then it is false. One that the store does not give while it gives
+// others is passed over.
 func (s *scrubber) look(ctx context.Context, id tier.LogID, pos tier.Position) bool {
-	return s.lookWhile(ctx, id, pos, func(ctx context.Context) bool { return ctx.Err() == nil })
+	return s.lookWhile(ctx, id, pos, whileRunning)
 }
+
+func whileRunning(ctx context.Context) bool { return ctx.Err() == nil }
 
 // lookWhile is look, and tries again only while that is wanted.
 func (s *scrubber) lookWhile(ctx context.Context, id tier.LogID, pos tier.Position,
 	wanted func(context.Context) bool) bool {
-	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
+	x := suspicion{id, pos}
+	t := s.tries(copyOf(x))
+	for {
 		found, there, err := s.readBack(ctx, id, pos)
 		if err == nil {
 			if there {
+				s.copiesInRow = 0
 				s.tell(id, pos, found)
 			}
-			s.mu.Lock()
-			delete(s.doubted, suspicion{id, pos})
-			s.mu.Unlock()
+			s.undoubt(x)
+			s.close(t.k)
 			return true
 		}
 		if !wanted(ctx) {
 			return false
 		}
 		s.d.metrics.scrubbed.WithLabelValues("error").Inc()
+		if t.over(ctx, err) {
+			goesOn := t.passOver(ctx, err, wanted)
+			s.undoubt(x) // it is open now
+			return goesOn
+		}
 		s.d.log.Warn("scrub: the store cannot be read", "log", id.String(), "position", pos, "err", err,
-			"again_in", wait)
-		if pause(ctx, wait) != nil || !wanted(ctx) {
+			"again_in", t.wait)
+		if !t.pause(ctx, wanted) {
 			return false
 		}
 	}
 }
 
-// readBack reads a copy; there is false where it is no part of the log any more.
+// undoubt takes a suspicion for answered.
+func (s *scrubber) undoubt(x suspicion) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.doubted, x)
+}
+
+// readBack reads a copy; there is false where it is no part of the log any more. An error of the
+// store is an exec.WithheldError.
 func (s *scrubber) readBack(ctx context.Context, id tier.LogID, pos tier.Position) (
 	found []verify.Finding, there bool, err error) {
 	c, err := s.d.ledger.Copy(id, pos)
@@ -299,11 +341,14 @@ func (s *scrubber) readBack(ctx context.Context, id tier.LogID, pos tier.Positio
 	r := verify.Reading{Pace: func(ctx context.Context, n int) error { return s.limit.WaitN(ctx, n) },
 		Done: func(n int64) { s.d.metrics.scrubbedBytes.Add(float64(n)) }}
 	found, err = r.Content(ctx, Stored{s.d.store}, id, state.Layout, &c)
-	if err == nil && len(found) > 0 {
+	if err != nil {
+		return nil, true, &exec.WithheldError{Err: err}
+	}
+	if len(found) > 0 {
 		// It may have left the log while it was read, and its objects the store.
 		counted, errCounted := s.d.reader.Counted(id)
 		there = slices.ContainsFunc(counted, func(c tier.Counted) bool { return c.Position == pos })
 		return found, there, errCounted
 	}
-	return found, true, err
+	return found, true, nil
 }

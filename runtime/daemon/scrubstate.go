@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tierd/tierd/runtime/engine"
+	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/verify"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -43,6 +45,26 @@ type scrubState struct {
 	// Unread says that an earlier file could not be read. Until a pass has gone through no copy is
 	// proved, since it may have been among those that were bad.
 	Unread string `json:"unread,omitempty"`
+	// Mending is where the pass is in the manifest of the log behind Log; absent where it has not
+	// begun with one.
+	Mending *scrubMending `json:"mending,omitempty"`
+	Open    []scrubOpen   `json:"open,omitempty"` // what scrubber.open has; of the file alone
+}
+
+// scrubMending is where a pass is in a manifest.
+type scrubMending struct {
+	Log string `json:"log"`
+	exec.MendAt
+}
+
+// scrubOpen is something that a look left open.
+type scrubOpen struct {
+	Log  string `json:"log"`
+	Copy bool   `json:"copy,omitempty"` // not an object of a manifest
+	exec.MendAt
+	Text   string    `json:"text"`
+	Looked tier.Time `json:"looked"`
+	Stray  bool      `json:"stray,omitempty"`
 }
 
 // scrubBad is a copy that the store lost or altered.
@@ -123,6 +145,8 @@ func (s *scrubber) load() error {
 	}
 	state.Bad = slices.DeleteFunc(state.Bad, s.expired)
 	s.mu.Lock()
+	s.reopen(state.Open)
+	state.Open = nil
 	s.state = state
 	s.mu.Unlock()
 	for _, b := range state.Bad {
@@ -134,6 +158,28 @@ func (s *scrubber) load() error {
 			Reason: &tier.Reason{Code: tier.CodeStoreLost, Text: b.Text}})
 	}
 	return nil
+}
+
+// reopen is for what an earlier process left open; with mu held.
+func (s *scrubber) reopen(list []scrubOpen) {
+	for _, o := range list {
+		id, err := tier.ParseLogID(o.Log)
+		if err != nil {
+			continue
+		}
+		k, u := scrubbed{id, o.Copy, o.MendAt}, unsettled{o.Text, o.Looked, o.Stray}
+		s.d.metrics.scrubOpen.WithLabelValues(k.what(u)).Inc()
+		s.open[k] = u
+	}
+}
+
+// opened is what is open, in the form of the file; with mu held.
+func (s *scrubber) opened() (list []scrubOpen) {
+	for _, k := range slices.SortedFunc(maps.Keys(s.open), compareScrubbed) {
+		u := s.open[k]
+		list = append(list, scrubOpen{k.log.String(), k.copy, k.at, u.text, u.looked, u.stray})
+	}
+	return list
 }
 
 // expired reports whether the copy is none of the ledger any more.
@@ -177,13 +223,15 @@ func (s *scrubber) save(now bool) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
-	nothing := s.state.Began == 0 && len(s.state.Bad) == 0 && s.saved.IsZero()
+	nothing := s.state.Began == 0 && len(s.state.Bad)+len(s.open) == 0 && s.saved.IsZero()
 	if nothing || !now && time.Since(s.saved) < scrubSave {
 		s.mu.Unlock()
 		return nil
 	}
 	s.state.Version, s.saved = scrubVersion, time.Now()
-	data, err := json.Marshal(s.state)
+	state := s.state
+	state.Open = s.opened()
+	data, err := json.Marshal(state)
 	s.mu.Unlock()
 	if err != nil {
 		return err

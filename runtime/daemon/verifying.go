@@ -46,7 +46,7 @@ func (s Stored) Entry(ctx context.Context, log tier.LogID, pos tier.Position,
 func (s Stored) Block(ctx context.Context, log tier.LogID, level uint8, block uint64) (
 	facts []tier.Fact, key string, err error) {
 	if key, err = s.Keys().Checkpoint(log, level, block); err == nil {
-		facts, err = s.Checkpoint(ctx, log, level, block)
+		facts, _, err = s.Checkpoint(ctx, log, level, block)
 	}
 	return facts, key, err
 }

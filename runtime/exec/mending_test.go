@@ -18,11 +18,11 @@ import (
 // mended looks at all of the manifest, and returns what each object came to.
 func (r *rig) mended() (out []Mending) {
 	r.t.Helper()
-	_, err := r.x.MendManifest(context.Background(), orders, 0, func(m Mending, why error) error {
-		if (why == nil) != (m == MendSound) {
-			r.t.Errorf("%s: %v", m, why)
+	_, err := r.x.MendManifest(context.Background(), orders, MendAt{}, func(m Mended) error {
+		if (m.Why == nil) != (m.Mending == MendSound) {
+			r.t.Errorf("%+v", m)
 		}
-		out = append(out, m)
+		out = append(out, m.Mending)
 		return nil
 	})
 	r.must(err)
@@ -291,10 +291,10 @@ func TestWhatIsSoundIsNotWrittenOver(t *testing.T) {
 	if got := r.mended(); !slices.Equal(got, []Mending{MendStrays, MendStrays}) {
 		t.Errorf("%v", got)
 	}
-	_, err = r.x.MendManifest(context.Background(), orders, 0, func(_ Mending, why error) error {
+	_, err = r.x.MendManifest(context.Background(), orders, MendAt{}, func(m Mended) error {
 		name := other.Attempt.String() // each says which object it is
-		if !strings.Contains(why.Error(), key) && !strings.Contains(why.Error(), name) {
-			t.Error(why)
+		if !strings.Contains(m.Why.Error(), key) && !strings.Contains(m.Why.Error(), name) {
+			t.Error(m.Why)
 		}
 		return nil
 	})
@@ -317,7 +317,7 @@ func TestAnOlderLedgerSaysNothingAgain(t *testing.T) {
 	data, _ := r.keys.Object(key)
 	r.keys.Remove(key)
 	r.keys.Put(strings.Replace(key, "000000-", "000007-", 1), data)
-	_, err := r.x.MendManifest(context.Background(), orders, 0, func(Mending, error) error {
+	_, err := r.x.MendManifest(context.Background(), orders, MendAt{}, func(Mended) error {
 		return nil
 	})
 	if !errors.Is(err, ErrRefused) || len(r.manifest("0000000000000000-")) > 0 {
@@ -360,26 +360,129 @@ func TestALookThatFailsGoesOn(t *testing.T) {
 			return fault.Effect{}
 		})
 		n := 0
-		at, err := r.x.MendManifest(context.Background(), orders, 1, func(Mending, error) error {
+		from := MendAt{Position: 1}
+		at, err := r.x.MendManifest(context.Background(), orders, from, func(Mended) error {
 			n++
 			return nil
 		})
-		if !errors.Is(err, errOut) || at != tier.Position(2+i) || n != 1+i {
-			t.Errorf("%s: at %d after %d: %v", kind, at, n, err)
+		if !errors.Is(err, errOut) || !errors.As(err, new(*WithheldError)) ||
+			at != (MendAt{Position: tier.Position(2 + i)}) || n != 1+i {
+			t.Errorf("%s: at %+v after %d: %v", kind, at, n, err)
 		}
 	}
 	r.bucket.SetHook(nil)
 	enough := errors.New("enough")
-	if _, err := r.x.MendManifest(context.Background(), orders, 0, func(Mending, error) error {
+	if _, err := r.x.MendManifest(context.Background(), orders, MendAt{}, func(Mended) error {
 		return enough
 	}); !errors.Is(err, enough) {
 		t.Error(err)
 	}
-	if at, err := r.x.MendManifest(context.Background(), tier.LogID{Table: "none", Name: "0"}, 0,
-		nil); at != 0 || err != nil {
-		t.Errorf("a log that is not known: %d %v", at, err)
+	if at, err := r.x.MendManifest(context.Background(), tier.LogID{Table: "none", Name: "0"},
+		MendAt{}, nil); at.Position != 0 || err != nil {
+		t.Errorf("a log that is not known: %+v %v", at, err)
 	}
 	if got := r.mended(); got[3] != MendAgain {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestALookAmongCheckpointsGoesOn: from the one that it came to, and not with the entries again.
+// One that the store does not give can be left out, and each is counted for what it is.
+func TestALookAmongCheckpointsGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.answer = gate.Decision{}
+	r.roll(3 * tier.CheckpointRadix)
+	r.opened()
+	for i := range 3 * tier.CheckpointRadix {
+		r.copied(tier.Offset(10 * i))
+	}
+	for i := range uint64(2) {
+		r.do(engine.Checkpoint{ID: 5, Log: orders, Level: 1, Block: i})
+	}
+	r.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if op.Kind == fault.OpGet && strings.Contains(op.Key, "/L1-0000000000000001") {
+			return fault.Effect{Err: fault.ErrDenied}
+		}
+		return fault.Effect{}
+	})
+	var told []Mended
+	look := func(from MendAt) (MendAt, error) {
+		told = nil
+		return r.x.MendManifest(context.Background(), orders, from, func(m Mended) error {
+			told = append(told, m)
+			return nil
+		})
+	}
+	second := MendAt{Level: 1, Block: 1}
+	at, err := look(MendAt{})
+	if !errors.Is(err, fault.ErrDenied) || !errors.As(err, new(*WithheldError)) || at != second ||
+		len(told) != 3*tier.CheckpointRadix+1 {
+		t.Fatalf("at %+v after %d: %v", at, len(told), err)
+	}
+	key := r.manifest("/L1-")[0]
+	data, _ := r.keys.Object(key)
+	if last := told[len(told)-1]; last.Bytes != int64(len(data)) || told[0].Bytes != 0 {
+		t.Errorf("%+v, want the %d bytes of %s", last, len(data), key)
+	}
+	if at, err = look(second); at != second || err == nil || len(told) > 0 {
+		t.Errorf("once more: at %+v after %d: %v", at, len(told), err)
+	}
+	r.do(engine.Checkpoint{ID: 5, Log: orders, Level: 1, Block: 2})
+	if _, err = look(at.Behind()); err != nil || len(told) != 1 || told[0].At.Block != 2 {
+		t.Errorf("behind it: %+v: %v", told, err)
+	}
+	r.bucket.SetHook(nil)
+	if _, err = look(second); err != nil || len(told) != 2 {
+		t.Errorf("given again: %d: %v", len(told), err)
+	}
+}
+
+// TestACheckpointThatCameIsLookedAt: it was written while the entries were looked at.
+func TestACheckpointThatCameIsLookedAt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.answer = gate.Decision{}
+	r.roll(tier.CheckpointRadix)
+	r.opened()
+	for i := range tier.CheckpointRadix {
+		r.copied(tier.Offset(10 * i))
+	}
+	once := true
+	r.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if op.Kind == fault.OpGet && once {
+			once = false
+			r.do(engine.Checkpoint{ID: 5, Log: orders, Level: 1, Block: 0})
+			r.keys.Remove(r.manifest("/L1-")[0])
+		}
+		return fault.Effect{}
+	})
+	if got := r.mended(); len(got) != tier.CheckpointRadix+1 || got[len(got)-1] != MendAgain {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestWhichCheckpointIsNext: a higher one stands for those below it.
+func TestWhichCheckpointIsNext(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		at     MendAt
+		blocks []uint64
+		want   MendAt
+		more   bool
+	}{
+		{MendAt{Level: 1}, nil, MendAt{Level: 1}, false},
+		{MendAt{Level: 1}, []uint64{3}, MendAt{Level: 1}, true},
+		{MendAt{Level: 1, Block: 2}, []uint64{3}, MendAt{Level: 1, Block: 2}, true},
+		{MendAt{Level: 1, Block: 3}, []uint64{3}, MendAt{Level: 2}, false},
+		{MendAt{Level: 1}, []uint64{130, 2}, MendAt{Level: 1, Block: 128}, true},
+		{MendAt{Level: 1}, []uint64{128, 2}, MendAt{Level: 2}, true},
+		{MendAt{Level: 1, Block: 130}, []uint64{130, 2}, MendAt{Level: 2}, true},
+		{MendAt{Level: 2, Block: 2}, []uint64{130, 2}, MendAt{Level: 3}, false},
+		{MendAt{Level: 3, Block: 1}, []uint64{130, 2}, MendAt{Level: 3, Block: 1}, false},
+	} {
+		if got, more := tc.at.block(tc.blocks); got != tc.want || more != tc.more {
+			t.Errorf("%+v of %v: %+v %t", tc.at, tc.blocks, got, more)
+		}
 	}
 }

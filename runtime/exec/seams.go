@@ -149,8 +149,9 @@ type Checkpoints interface {
 	// PutCheckpoint writes the manifest checkpoint of the block at the level.
 	PutCheckpoint(ctx context.Context, log tier.LogID, level uint8, block uint64,
 		facts []tier.Fact) error
-	// Checkpoint reads one checkpoint back and checks it.
-	Checkpoint(ctx context.Context, log tier.LogID, level uint8, block uint64) ([]tier.Fact, error)
+	// Checkpoint reads one checkpoint back and checks it. Size is that of the object, in bytes.
+	Checkpoint(ctx context.Context, log tier.LogID, level uint8, block uint64) (facts []tier.Fact,
+		size int64, err error)
 }
 
 // Collector finds objects that are to go, and removes them.

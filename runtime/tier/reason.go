@@ -45,6 +45,7 @@ const (
 	CodeHole           Code = "hole"                // offsets in neither tier
 	CodeStoreError     Code = "store-error"         // the object store failed or was not reached
 	CodeStoreLost      Code = "store-lost"          // the store no longer has what it had
+	CodeManifest       Code = "manifest"            // an object of it is not what the ledger says
 	CodeUnknownOutcome Code = "unknown-outcome"     // a call was abandoned; being resolved by looking
 	CodeTierState      Code = "tier-state"          // the table's tier state does not allow it
 	CodeTierEpoch      Code = "tier-epoch"          // of another tier epoch
