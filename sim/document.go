@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/objstore"
@@ -13,8 +13,8 @@ import (
 )
 
 // document is an object of a manifest, an entry or a checkpoint, as the oracle reads it: by
-// encoding/json alone, and by none of the daemon's own decoders, so that what one of these takes
-// for proof and is none does not pass for it here as well.
+// encoding/json, or plainDocument, which says the same, and by none of the daemon's own decoders,
+// so that what one of these takes for proof and is none does not pass for it here as well.
 type document struct {
 	Version int
 	Kind    string
@@ -34,13 +34,18 @@ func (o *object) document(ledger string) *document {
 	if o.said != nil {
 		return o.said
 	}
-	d := &document{}
-	o.said = d
-	covered := o.data[:max(bytes.LastIndex(o.data, []byte(`,"sha256":`)), 0)]
-	seal := fmt.Sprintf(`,"sha256":"%x"}`+"\n", sha256.Sum256(covered))
-	if string(o.data[len(covered):]) != seal || json.Unmarshal(o.data, d) != nil {
-		return d
+	o.said = &document{}
+	if !sealed(o.data) {
+		return o.said
 	}
+	d, plain := plainDocument(o.data)
+	if !plain {
+		d = &document{}
+		if json.Unmarshal(o.data, d) != nil {
+			return o.said
+		}
+	}
+	o.said = d
 	d.sound = d.Version == 1 && d.Kind == string(o.Kind) && d.Ledger == ledger &&
 		d.Log == o.Log.String()
 	switch o.Kind {
@@ -55,6 +60,15 @@ func (o *object) document(ledger string) *document {
 		d.sound = false
 	}
 	return d
+}
+
+// sealed reports whether the last member is the checksum of all that precedes it.
+func sealed(data []byte) bool {
+	covered := data[:max(bytes.LastIndex(data, []byte(`,"sha256":`)), 0)]
+	sum := sha256.Sum256(covered)
+	seal := append(make([]byte, 0, 128), `,"sha256":"`...)
+	seal = append(hex.AppendEncode(seal, sum[:]), "\"}\n"...)
+	return bytes.Equal(data[len(covered):], seal)
 }
 
 // manifestOf is what a manifest of these objects says, ascending by position: a sound checkpoint
