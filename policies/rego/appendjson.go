@@ -18,27 +18,35 @@ func appendJSON(b []byte, v ast.Value) ([]byte, error) {
 	case ast.Boolean, ast.Null:
 		return append(b, v.String()...), nil
 	case *ast.Array:
-		b = append(b, '[')
-		err := v.Iter(func(e *ast.Term) (err error) {
-			b, err = appendJSON(comma(b, '['), e.Value)
-			return err
-		})
-		return append(b, ']'), err
+		return appendArray(b, v)
 	case ast.Object:
-		b = append(b, '{')
-		err := v.Iter(func(key, e *ast.Term) (err error) {
-			name, ok := key.Value.(ast.String)
-			if !ok {
-				return fmt.Errorf("%v is no name in an object", key)
-			}
-			if b, err = appendString(comma(b, '{'), string(name)); err == nil {
-				b, err = appendJSON(append(b, ':'), e.Value)
-			}
-			return err
-		})
-		return append(b, '}'), err
+		return appendObject(b, v)
 	}
 	return b, fmt.Errorf("%v is no JSON", v)
+}
+
+func appendArray(b []byte, v *ast.Array) ([]byte, error) {
+	b = append(b, '[')
+	err := v.Iter(func(e *ast.Term) (err error) {
+		b, err = appendJSON(comma(b, '['), e.Value)
+		return err
+	})
+	return append(b, ']'), err
+}
+
+func appendObject(b []byte, v ast.Object) ([]byte, error) {
+	b = append(b, '{')
+	err := v.Iter(func(key, e *ast.Term) (err error) {
+		name, ok := key.Value.(ast.String)
+		if !ok {
+			return fmt.Errorf("%v is no name in an object", key)
+		}
+		if b, err = appendString(comma(b, '{'), string(name)); err == nil {
+			b, err = appendJSON(append(b, ':'), e.Value)
+		}
+		return err
+	})
+	return append(b, '}'), err
 }
 
 // comma parts an element from the one before it.

@@ -13,7 +13,7 @@ type AttemptID [16]byte
 func (a AttemptID) String() string { return hex.EncodeToString(a[:]) }
 
 // MarshalText gives the hexadecimal form.
-func (a AttemptID) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+func (a AttemptID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, a[:]), nil }
 
 // UnmarshalText reads the hexadecimal form.
 func (a *AttemptID) UnmarshalText(text []byte) error {

@@ -28,23 +28,33 @@ func ParseLogID(s string) (LogID, error) {
 // Validate reports what is wrong with the id: an empty part, a path step of "." or "..", a control
 // character, or text that is not UTF-8.
 func (id LogID) Validate() error {
-	s := id.String()
-	switch {
-	case id.Table == "" || id.Name == "":
-		return fmt.Errorf("log id %q: table and name must not be empty", s)
-	case strings.Contains(id.Name, "/"):
-		return fmt.Errorf("log id %q: the name must not contain a slash", s)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("log id %q: not valid UTF-8", s)
-	case strings.ContainsFunc(s, unicode.IsControl):
-		return fmt.Errorf("log id %q: contains a control character", s)
-	}
-	for step := range strings.SplitSeq(s, "/") {
-		if step == "" || step == "." || step == ".." {
-			return fmt.Errorf("log id %q: empty, . and .. are no path steps", s)
-		}
+	if why := id.wrong(); why != "" {
+		return fmt.Errorf("log id %q: %s", id.String(), why)
 	}
 	return nil
+}
+
+// wrong is what is wrong with the id; "" is nothing. It is asked of every key, and makes nothing.
+func (id LogID) wrong() string {
+	switch {
+	case id.Table == "" || id.Name == "":
+		return "table and name must not be empty"
+	case strings.Contains(id.Name, "/"):
+		return "the name must not contain a slash"
+	case !utf8.ValidString(id.Table) || !utf8.ValidString(id.Name):
+		return "not valid UTF-8"
+	case strings.ContainsFunc(id.Table, unicode.IsControl),
+		strings.ContainsFunc(id.Name, unicode.IsControl):
+		return "contains a control character"
+	}
+	for _, part := range []string{id.Table, id.Name} {
+		for step := range strings.SplitSeq(part, "/") {
+			if step == "" || step == "." || step == ".." {
+				return "empty, . and .. are no path steps"
+			}
+		}
+	}
+	return ""
 }
 
 // String gives "table/name".

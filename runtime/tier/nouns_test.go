@@ -48,7 +48,7 @@ func TestLogIDs(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "orders", "/", "orders/", "/0", "./0", "../0", "a/../0", "a/.",
-		"a/..", "a//0", "a\n/0", "a/\x7f", "a/\xff"} {
+		"a/..", "a//0", "a\n/0", "a/\x7f", "a/\xff", "\xff/a"} {
 		if got, err := tier.ParseLogID(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, got)
 		}

@@ -39,7 +39,7 @@ type SHA256 [32]byte
 func (h SHA256) String() string { return hex.EncodeToString(h[:]) }
 
 // MarshalText gives the hexadecimal form.
-func (h SHA256) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+func (h SHA256) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
 // UnmarshalText reads the hexadecimal form.
 func (h *SHA256) UnmarshalText(text []byte) error {
