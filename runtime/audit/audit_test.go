@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -179,6 +180,24 @@ func TestReopen(t *testing.T) {
 	}
 	if r := mustVerify(t, dir); r.Records != 7 || r.Unknown != 1 || len(r.Open) != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestInputsAreCompact: what the policies saw is written without blanks and changed in nothing
+// else, whoever wrote it, so that a line stays a line.
+func TestInputsAreCompact(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		`{"a":[1,"<b>"]}`:                 `{"a":[1,"<b>"]}`,
+		"{\"a\" : [1,\n\"ä\\u003cb>\"] }": `{"a":[1,"ä\u003cb>"]}`,
+		` null `:                          `null`,
+	} {
+		d := deletion(0)
+		d.Input = []byte(input)
+		body, err := bodyOfIntent(d)
+		if err != nil || !bytes.HasSuffix(body, []byte(`,"input":`+want+`}`)) {
+			t.Errorf("%s is written as %s (%v)", input, body, err)
+		}
 	}
 }
 

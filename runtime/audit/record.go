@@ -2,13 +2,16 @@ package audit
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/tierd/tierd/runtime/tier"
+	"github.com/tierd/tierd/runtime/verbatim"
 )
 
 // version is that of the format.
@@ -65,15 +68,11 @@ func bodyOfIntent(d tier.Deletion) ([]byte, error) {
 	if reasons == nil {
 		reasons = []tier.Reason{}
 	}
-	out, err := body("intent", intent{
+	return body("intent", intent{
 		Action: d.Action, Log: d.Log.String(), Range: d.Range, Bytes: d.Bytes, Epoch: d.Epoch,
 		Attempt: d.Attempt, SHA256: d.SHA256, Object: d.Object, Reasons: reasons,
-		Digest: d.Digest, Data: d.Data, At: d.At, Input: d.Input,
-	})
-	if err != nil && len(d.Input) > 0 && !json.Valid(d.Input) {
-		return nil, errors.New("the policies' input is no JSON")
-	}
-	return out, err
+		Digest: d.Digest, Data: d.Data, At: d.At,
+	}, d.Input)
 }
 
 // bodyOfOutcome gives `"outcome":{...}`.
@@ -83,18 +82,31 @@ func bodyOfOutcome(of uint64, o tier.Outcome) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("the result %q: want deleted, kept or unknown", o.Result)
 	}
-	return body("outcome", outcome{Of: of, Result: o.Result, Text: o.Text, At: o.At})
+	return body("outcome", outcome{Of: of, Result: o.Result, Text: o.Text, At: o.At}, nil)
 }
 
-func body(name string, v any) ([]byte, error) {
+// body gives `"name":{...}`, with the policies' input as the last member, if there is one.
+func body(name string, v any, input []byte) ([]byte, error) {
 	var b bytes.Buffer
+	b.Grow(frameBytesMax + len(input))
 	b.WriteString(strconv.Quote(name) + ":")
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	b.Truncate(b.Len() - len("\n"))
+	if len(input) > 0 {
+		b.Truncate(b.Len() - len("}"))
+		b.WriteString(`,"input":`)
+		if verbatim.Compact(input) {
+			b.Write(input)
+		} else if json.Compact(&b, input) != nil {
+			return nil, errors.New("the policies' input is no JSON")
+		}
+		b.WriteString("}")
+	}
+	out := b.Bytes()
 	if len(out)+frameBytesMax > lineBytesMax {
 		return nil, fmt.Errorf("the record would have %d bytes, at most %d are allowed",
 			len(out)+frameBytesMax, lineBytesMax)
@@ -104,9 +116,14 @@ func body(name string, v any) ([]byte, error) {
 
 // appendLine appends a record's line, without the newline.
 func appendLine(to []byte, e entry, prev tier.SHA256, batch uint64) []byte {
-	to = fmt.Appendf(to, `{"v":%d,"seq":%d,"prev":"%s","batch":%d,"open_from":%d,`,
-		version, e.seq, prev, batch, e.openFrom)
-	return append(append(to, e.body...), '}')
+	to = slices.Grow(to, frameBytesMax+len(e.body))
+	number := func(name string, n uint64) { to = strconv.AppendUint(append(to, name...), n, 10) }
+	number(`{"v":`, version)
+	number(`,"seq":`, e.seq)
+	to = hex.AppendEncode(append(to, `,"prev":"`...), prev[:])
+	number(`","batch":`, batch)
+	number(`,"open_from":`, e.openFrom)
+	return append(append(append(to, ','), e.body...), '}')
 }
 
 // readLine reads a line without its newline. An error that wraps tier.ErrNewer concerns a whole

@@ -67,7 +67,7 @@ func takeIntent(t *verbatim.Text) *intent {
 	if t.Taken(`,"input":`) {
 		i.Input = append(i.Input, t.Rest(len(`}}`))...)
 		object := bytes.HasPrefix(i.Input, []byte("{")) && bytes.HasSuffix(i.Input, []byte("}"))
-		if !object || !json.Valid(i.Input) {
+		if !object || !verbatim.Compact(i.Input) && !json.Valid(i.Input) {
 			t.Refuse()
 		}
 	}

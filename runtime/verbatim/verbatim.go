@@ -51,22 +51,84 @@ func (t *Text) Take(next string) {
 	}
 }
 
+// deepMax bounds how deep values lie in each other.
+const deepMax = 64
+
+// Compact reports whether the text is one JSON value without blanks, and with strings that are all
+// of printable ASCII and not escaped.
+func Compact(text []byte) bool {
+	t := Text{rest: text}
+	t.value(deepMax)
+	return t.End()
+}
+
+// value takes a value.
+func (t *Text) value(deep int) {
+	switch {
+	case deep == 0:
+		t.strays = true
+	case t.Taken(`"`):
+		t.plain()
+	case t.Taken(`{`):
+		for more := !t.Taken(`}`); more && !t.strays; more = t.goesOn(`}`) {
+			t.Take(`"`)
+			t.plain()
+			t.Take(`:`)
+			t.value(deep - 1)
+		}
+	case t.Taken(`[`):
+		for more := !t.Taken(`]`); more && !t.strays; more = t.goesOn(`]`) {
+			t.value(deep - 1)
+		}
+	case t.Taken(`true`), t.Taken(`false`), t.Taken(`null`):
+	default:
+		t.number()
+	}
+}
+
+// goesOn takes what comes after an element, and reports whether that is another one.
+func (t *Text) goesOn(end string) bool {
+	if t.Taken(`,`) {
+		return true
+	}
+	t.Take(end)
+	return false
+}
+
+// number takes any number.
+func (t *Text) number() {
+	t.Taken(`-`)
+	if !t.Taken(`0`) {
+		t.digits()
+	}
+	if t.Taken(`.`) {
+		t.anyDigits()
+	}
+	if t.Taken(`e`) || t.Taken(`E`) {
+		_ = t.Taken(`-`) || t.Taken(`+`)
+		t.anyDigits()
+	}
+}
+
 // String takes the rest of a string, with its quote. One that is escaped anywhere, or not all of
 // printable ASCII, is not as expected.
-func (t *Text) String() string {
+func (t *Text) String() string { return string(t.plain()) }
+
+// plain is String without a copy.
+func (t *Text) plain() []byte {
 	for i, c := range t.rest {
 		switch {
 		case c == '"':
-			s := string(t.rest[:i])
+			s := t.rest[:i]
 			t.rest = t.rest[i+1:]
 			return s
 		case c == '\\' || c < ' ' || c > '~':
 			t.strays = true
-			return ""
+			return nil
 		}
 	}
 	t.strays = true
-	return ""
+	return nil
 }
 
 // Hex takes as many hexadecimal digits as fill to.
@@ -84,16 +146,23 @@ func (t *Text) Hex(to []byte) {
 
 // digits takes a number's digits.
 func (t *Text) digits() string {
+	digits := t.anyDigits()
+	if len(digits) > 1 && digits[0] == '0' {
+		t.strays = true
+	}
+	return string(digits)
+}
+
+// anyDigits takes digits, at least one.
+func (t *Text) anyDigits() []byte {
 	n := 0
 	for n < len(t.rest) && '0' <= t.rest[n] && t.rest[n] <= '9' {
 		n++
 	}
 	digits := t.rest[:n]
 	t.rest = t.rest[n:]
-	if n == 0 || n > 1 && digits[0] == '0' {
-		t.strays = true
-	}
-	return string(digits)
+	t.strays = t.strays || n == 0
+	return digits
 }
 
 // Count takes a number that is not negative, and has so many bits at most.

@@ -1,6 +1,12 @@
 package verbatim
 
-import "testing"
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/tierd/tierd/runtime/verbatim/verbatimtest"
+)
 
 // TestText: what is not just as expected is noticed, however much was taken before.
 func TestText(t *testing.T) {
@@ -39,6 +45,35 @@ func TestText(t *testing.T) {
 	} {
 		if got := take(text); got != want {
 			t.Errorf("%s is as expected: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// TestCompact: what is compact is JSON, and just as encoding/json would write it, whatever else was
+// changed in it; and what has nothing escaped is compact.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	deep := bytes.Repeat([]byte("["), deepMax+1)
+	check := func(text []byte) bool {
+		if !Compact(text) {
+			return false
+		}
+		var b bytes.Buffer
+		if err := json.Compact(&b, text); err != nil || !bytes.Equal(b.Bytes(), text) {
+			t.Errorf("%s is taken for compact JSON: %v", text, err)
+		}
+		return true
+	}
+	for text, want := range map[string]bool{
+		`{"a":[1,-2.05,3e+7,0,0.1E-9],"":{"b":[]},"c":{},"d":[true,false,null,"x y"]}`: true,
+		`7`: true, `"<&>"`: true, `"\n"`: false, `"ä"`: false, `[1, 2]`: false, ``: false, `[1`: false,
+		string(deep) + string(bytes.Repeat([]byte("]"), len(deep))): false,
+	} {
+		if got := check([]byte(text)); got != want {
+			t.Errorf("%s is compact: %t, want %t", text, got, want)
+		}
+		for other := range verbatimtest.Near([]byte(text)) {
+			check(other)
 		}
 	}
 }
