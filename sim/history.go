@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -124,6 +125,8 @@ type play struct {
 	opts Options
 	hash uint64
 	rate rates
+	// rules are those of the project's policies.
+	rules []rego.Rule
 
 	heed    *heed   // how plugins fare; of the world
 	broker  *broker // that owns the logs; nil where they are plain
@@ -222,8 +225,9 @@ func (p *Project) Run(c choose.Chooser, opts Options) (out *Outcome) {
 
 // play is a history of which nothing is made yet.
 func (p *Project) play(c choose.Chooser, opts Options) *play {
+	rules := p.Config.Policies.Rules()
 	return &play{p: p, c: c, opts: opts, hash: fnvBasis, unknown: map[string]bool{}, moment: -1,
-		out: &Outcome{Rules: make([]RuleSeen, len(p.Config.Policies.Rules()))}}
+		rules: rules, out: &Outcome{Rules: make([]RuleSeen, len(rules))}}
 }
 
 // until makes part of a history, which may end in the middle of it: then it reports false.
@@ -522,7 +526,7 @@ func (h *play) disturb(op fault.Op) {
 func (h *play) before(f engine.Effect) error {
 	h.effect, h.recent = f, h.recent[:0]
 	h.out.Effects++
-	kind := strings.TrimPrefix(fmt.Sprintf("%T", f), "engine.")
+	kind := reflect.TypeOf(f).Name()
 	if kind == h.stopIn {
 		h.stopIn, h.disk, h.fate = "", h.stopAfter, h.stopFate
 	}
@@ -535,7 +539,7 @@ func (h *play) before(f engine.Effect) error {
 func (h *play) after(f engine.Effect, r engine.Result) {
 	h.situationsAfter(f, r)
 	h.heed.ended(f, r)
-	h.mix(fmt.Sprintf("%T", r))
+	h.mix(reflect.TypeOf(r).String())
 	switch r := r.(type) {
 	case engine.Selected:
 		if f, ok := f.(engine.Select); ok && h.opts.Trace {

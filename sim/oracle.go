@@ -405,8 +405,7 @@ func (s *segmentRecord) knows(f fileName, data []byte) *version {
 		versions := s.files[i].versions
 		for i := len(versions) - 1; i >= 0; i-- {
 			if bytes.Equal(versions[i].data, data) {
-				v := versions[i]
-				return &v
+				return &versions[i] // which is never changed
 			}
 		}
 	}

@@ -590,6 +590,11 @@ func (o *Oracle) begun(l *logRecord, files []file, ledger *ledgerLog) {
 	}
 }
 
+// hasRecords reports whether the records of the segment are on disk, wherever that is.
+func hasRecords(files []file, base tier.Offset) bool {
+	return slices.ContainsFunc(files, func(x file) bool { return x.records && x.base == base })
+}
+
 // noGap (S6): every offset from the log's beginning to the end of its last closed segment is on
 // disk, in the store, or in a recorded hole. What its owner removed, or what went away as it
 // should, and tierd has not noticed yet is excused until due.
@@ -597,24 +602,22 @@ func (o *Oracle) noGap(l *logRecord, files []file, ledger *ledgerLog, due bool) 
 	if ledger == nil {
 		return
 	}
-	records := liveRecords(files)
 	why := ""
 	covered := ledger.covered()
-	for _, x := range files {
-		if s := l.segment(x.base); x.records && s != nil && s.closed {
-			covered = covered.Add(s.Range)
+	var last tier.Offset
+	for _, x := range files { // ascending
+		if x.place == live && x.records {
+			last = x.base // nothing tells what is missing above it
 		}
 	}
-	var last tier.Offset
-	if n := len(records); n > 0 {
-		last = records[n-1].base // nothing tells what is missing above it
-	}
 	for _, s := range l.segments {
+		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
+		if !s.closed || !inside || covered.Covers(s.Range) || hasRecords(files, s.Base) {
+			continue
+		}
 		went := s.removed || o.wentUntiered(l.id, s.Base) || o.wentAway(l.id, s) ||
 			o.lostSegment(l.id, s.Base) // which a rebuild finds out
-		excused := went && (!due || s.Base >= last)
-		inside := s.Base >= ledger.state.Start && s.Next > ledger.state.LogStart
-		if s.closed && inside && !excused && !covered.Covers(s.Range) {
+		if !went || due && s.Base < last {
 			why = "offsets of " + s.Range.String() + " are in neither tier, and in no hole"
 		}
 	}

@@ -359,7 +359,6 @@ func (h *play) situationsClockBack() {
 func (h *play) asked(f *gate.Facts, e rego.Evaluation, err error) {
 	h.out.Decisions++
 	h.mix(string(f.Action), f.Log.ID.String(), e.Digest, word(e.Delete))
-	rules := h.w.Config.Policies.Rules()
 	denied, expired := false, false
 	fired := map[string]bool{}
 	for _, r := range e.Fired {
@@ -371,7 +370,7 @@ func (h *play) asked(f *gate.Facts, e rego.Evaluation, err error) {
 		h.met(DenialAlone)
 	}
 	if h.w.Config.Policies == h.p.Config.Policies && err == nil {
-		for i, r := range rules {
+		for i, r := range h.rules {
 			if !r.Counts(f.Action) {
 				continue
 			}

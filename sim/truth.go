@@ -133,12 +133,16 @@ type filesRead struct {
 
 func (w *World) readFiles(id tier.LogID) []file {
 	var out []file
-	dir := path.Join(w.source(), w.logDir(id))
+	source := w.source()
+	dir := path.Join(source, w.logDir(id))
 	for _, d := range []string{dir, dir + "/" + trashDir} {
 		w.Disk.Look(d, func(i vfs.Info, data []byte) {
 			at := d + "/" + i.Name
-			// A source that is elsewhere has the same files.
-			if f, ok := w.parsePath(sourceDir + strings.TrimPrefix(at, w.source())); ok {
+			named := at
+			if source != sourceDir { // one that is elsewhere has the same files
+				named = sourceDir + strings.TrimPrefix(at, source)
+			}
+			if f, ok := w.parsePath(named); ok {
 				out = append(out, file{f, at, i.Stat, data})
 			}
 		})
