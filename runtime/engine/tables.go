@@ -45,9 +45,10 @@ func (e *Engine) tend(t *tableIndex) {
 		switch {
 		case !governed || t.state.Dropped != 0: // what governs it now is noted first
 		case cfg.Tiering:
-			// What goes now goes by the limits of a table that does not tier, and without a proof.
+			// What goes now goes by the limits of a table that does not tier, and without a proof; and a
+			// copy that left with a disablement counts once more until its log is in the new epoch.
 			t.draining = true
-			if !t.deleting {
+			if !t.deleting && t.removing == 0 {
 				e.changeTier(t, tier.Enabled, t.state.Epoch+1, "")
 			}
 			return

@@ -56,6 +56,8 @@ func TestTend(t *testing.T) {
 		"turned on again": {retained, on, same, ChangeTier{State: tier.Enabled, Epoch: 3}},
 		"turned on again while a segment is deleted": {retained, on,
 			func(_ *Engine, t *tableIndex) { t.deleting = true }, ChangeTier{}},
+		"turned on again while a copy is removed": {deleted, on,
+			func(_ *Engine, t *tableIndex) { t.removing = 1 }, ChangeTier{}},
 		"what was retained is to go": {retained, off(del), same,
 			ChangeTier{State: tier.Disabling, Epoch: 3, Policy: del}},
 		"what was retained stays":  {retained, off(retain), same, ChangeTier{}},
