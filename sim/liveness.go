@@ -177,7 +177,7 @@ func (o *Oracle) settled(l *logRecord, files []file, known *ledgerLog, t tier.Ta
 			})
 		})
 		if a, b := summary(recorded), summary(listed); a != b ||
-			!known.sameHoles(listed) {
+			!known.sameHoles(listed, t) {
 			why = fmt.Sprintf("the ledger says %sand the manifest %s", a, b)
 		}
 	}
@@ -242,8 +242,9 @@ func summary(facts []tier.Fact) string {
 
 // sameHoles reports whether ledger and manifest know of the same holes. A ledger that was made anew
 // takes no offset for one that a copy has or had, and may name it at another position; of epochs
-// before the fresh one, of which nothing counts, it need not know any.
-func (l *ledgerLog) sameHoles(manifest []tier.Fact) bool {
+// before the fresh one, of which nothing counts, it need not know any, and neither of a table whose
+// copies were all told to leave: that over the hole is gone, and nothing says any more that it was.
+func (l *ledgerLog) sameHoles(manifest []tier.Fact, t tier.TableState) bool {
 	of := func(facts []tier.Fact) (holes, copies tier.RangeSet) {
 		for _, f := range facts {
 			switch {
@@ -267,7 +268,8 @@ func (l *ledgerLog) sameHoles(manifest []tier.Fact) bool {
 	for _, r := range l.state.Expired {
 		either = either.Add(r)
 	}
-	return !slices.ContainsFunc(told, func(r tier.Range) bool { return !either.Covers(r) })
+	return leaves(t) ||
+		!slices.ContainsFunc(told, func(r tier.Range) bool { return !either.Covers(r) })
 }
 
 // gone are the deletions whose file is really no longer there.

@@ -188,9 +188,9 @@ func TestWhatBlocksItsLogIsNotRead(t *testing.T) {
 		does func(w *World, o *Oracle)
 		want int
 	}{
-		"given up in an epoch that is over": {over, 0},
+		"given up in an epoch that is over":        {over, 0},
 		"given up, and its copy left its log then": {off(tier.PolicyDelete), 0},
-		"with a copy, which is not read": {unread, 1},
+		"with a copy, which is not read":           {unread, 1},
 		"with a copy that is retained, and not read": {func(w *World, o *Oracle) {
 			off(tier.PolicyRetain)(w, o)
 			unread(w, o)

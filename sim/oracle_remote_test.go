@@ -328,3 +328,38 @@ func (r *rig) uploading() (key string) {
 	r.w.Objects.Put(key, []byte("x"))
 	return key
 }
+
+// TestHolesOfLedgerAndManifest: neither has one that the other lacks, but for what a copy has or
+// had, and where all copies were told to leave.
+func TestHolesOfLedgerAndManifest(t *testing.T) {
+	t.Parallel()
+	hole := tier.Fact{Epoch: 1, Hole: &tier.Hole{Range: tier.Range{Base: 10, Next: 20}}}
+	over := tier.Fact{Epoch: 1, Add: &tier.Copy{Content: tier.Content{
+		Range: tier.Range{Base: 0, Next: 20}}}}
+	on, off := tier.TableState{State: tier.Enabled},
+		tier.TableState{State: tier.Disabled, Policy: tier.PolicyDelete}
+	retained := tier.TableState{State: tier.Disabled, Policy: tier.PolicyRetain}
+	expired := tier.RangeSet{}.Add(over.Add.Content.Range)
+	for name, c := range map[string]struct {
+		ledger, manifest []tier.Fact
+		expired          tier.RangeSet
+		fresh            tier.TierEpoch
+		table            tier.TableState
+		want             bool
+	}{
+		"both have it":               {[]tier.Fact{hole}, []tier.Fact{hole}, nil, 0, on, true},
+		"the manifest lacks it":      {[]tier.Fact{hole}, nil, nil, 0, on, false},
+		"the ledger lacks it":        {nil, []tier.Fact{hole}, nil, 0, on, false},
+		"a copy has it":              {[]tier.Fact{over}, []tier.Fact{hole, over}, nil, 0, on, true},
+		"a copy had it, and expired": {nil, []tier.Fact{hole}, expired, 0, on, true},
+		"of an epoch that is over":   {nil, []tier.Fact{hole}, nil, 2, on, true},
+		"of what is retained":        {nil, []tier.Fact{hole}, nil, 0, retained, false},
+		"of what has left":           {nil, []tier.Fact{hole}, nil, 0, off, true},
+		"left, and not told":         {[]tier.Fact{hole}, nil, nil, 0, off, false},
+	} {
+		l := ledgerLog{facts: c.ledger, state: tier.LogState{Expired: c.expired, Fresh: c.fresh}}
+		if got := l.sameHoles(c.manifest, c.table); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
