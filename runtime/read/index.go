@@ -234,7 +234,8 @@ func counts(v *view, c *remoteCopy) bool {
 			c.Next = min(c.Next, clip.Offset)
 		}
 	}
-	if c.Empty() || c.epoch < v.state.Fresh {
+	// A log may come into the epoch of its table later than others, when its source is back.
+	if c.Empty() || c.epoch < max(v.state.Fresh, v.table.Fresh) {
 		return false
 	}
 	if v.table.Policy != tier.PolicyDelete || v.table.State == tier.Enabled {

@@ -151,6 +151,33 @@ func TestWhatADisablementRemovedIsNotLookedFor(t *testing.T) {
 	read(0, state.Copied)
 }
 
+// TestWhatLeftDoesNotComeBack with the tier epoch that follows, also before its log is in that: its
+// source may be away for long.
+func TestWhatLeftDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	w := kafkaWorld(t, "v4", epochs)
+	w.archive(epochs)
+	count := func(want bool) {
+		t.Helper()
+		if got, err := w.reader.Counted(epochs); err != nil || len(got) > 0 != want {
+			t.Errorf("%v, %v; want any: %t", got, err, want)
+		}
+	}
+	change := func(s tier.TierState, e tier.TierEpoch, p tier.DisablePolicy) {
+		w.append(tier.TierChanged{Table: epochs.Table, State: s, Epoch: e, Policy: p, At: w.now})
+	}
+	change(tier.Disabling, 2, tier.PolicyRetain)
+	change(tier.Disabled, 2, tier.PolicyRetain)
+	change(tier.Enabled, 3, "")
+	count(true)
+	change(tier.Disabling, 4, tier.PolicyDelete)
+	w.append(tier.StartMoved{Log: epochs, Start: 0, At: w.now, Cause: tier.MoveDisabled})
+	change(tier.Disabled, 4, tier.PolicyDelete)
+	count(false)
+	change(tier.Enabled, 5, "")
+	count(false)
+}
+
 // TestAnObjectThatGoesWithinTheGraceIsGone: whoever removed it, the reader is told the right thing.
 func TestAnObjectThatGoesWithinTheGraceIsGone(t *testing.T) {
 	t.Parallel()
