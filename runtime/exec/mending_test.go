@@ -462,6 +462,43 @@ func TestACheckpointThatCameIsLookedAt(t *testing.T) {
 	}
 }
 
+// grownLedger has so many checkpoints of orders/0, once it has any.
+type grownLedger struct {
+	Ledger
+	blocks []uint64
+}
+
+func (l *grownLedger) Log(id tier.LogID) (tier.LogState, bool) {
+	state, ok := l.Ledger.Log(id)
+	if l.blocks != nil {
+		state.Checkpoints = l.blocks
+	}
+	return state, ok
+}
+
+// TestASupersededCheckpointIsNotWrittenAgain: a higher one came while it was looked at.
+func TestASupersededCheckpointIsNotWrittenAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.archive(2)
+	grown := &grownLedger{Ledger: r.x.c.Ledger, blocks: []uint64{1}}
+	r.x.c.Ledger = grown
+	looks := 0
+	r.bucket.SetHook(func(op fault.Op) fault.Effect {
+		if op.Kind == fault.OpGet && strings.Contains(op.Key, "/L1-") {
+			if looks++; looks == 2 {
+				grown.blocks = []uint64{tier.CheckpointRadix, 1}
+			}
+		}
+		return fault.Effect{}
+	})
+	r.mended()
+	low, high := r.manifest("/L1-"), r.manifest("/L2-")
+	if looks != 2 || len(low) > 0 || len(high) != 1 {
+		t.Errorf("%d looks, %v, %v", looks, low, high)
+	}
+}
+
 // TestWhichCheckpointIsNext: a higher one stands for those below it.
 func TestWhichCheckpointIsNext(t *testing.T) {
 	t.Parallel()
