@@ -18,9 +18,6 @@ type loader struct {
 	tally    tally
 	words    map[string]string
 	last     *header // of the entry before
-	// known reports whether an entry was taken in by a reading before this one; nil where a ledger is
-	// read once.
-	known func(key, value []byte) bool
 }
 
 // load reads the ledger. Errors wrap tier.ErrDamaged or tier.ErrNewer.
@@ -52,18 +49,34 @@ func (l *loader) load(r Reader) error {
 	if err := r.Scan(afterRoot, nil, l.entry); err != nil {
 		return err
 	}
-	if root := &l.index.root; l.tally != root.tally {
-		return named(rootKey(), fmt.Errorf("%w: it speaks of %d entries with the sum %016x, "+
-			"there are %d with %016x", tier.ErrDamaged, root.tally.entries, root.tally.sum,
-			l.tally.entries, l.tally.sum))
+	if err := l.checkTally(l.tally); err != nil {
+		return err
 	}
 	for _, h := range l.inOrder {
-		if err := l.checkLog(h); err != nil {
-			return named(logKey(h.number), fmt.Errorf("%w: %w", tier.ErrDamaged, err))
+		if err := l.finish(h); err != nil {
+			return err
 		}
-		if planted.Is(planted.CopiedNotRestored) {
-			h.state.Copied = h.state.Start
-		}
+	}
+	return nil
+}
+
+// checkTally compares the tally of the entries that were found with what the root says.
+func (l *loader) checkTally(found tally) error {
+	if says := l.index.root.tally; found != says {
+		return named(rootKey(), fmt.Errorf("%w: it speaks of %d entries with the sum %016x, "+
+			"there are %d with %016x", tier.ErrDamaged, says.entries, says.sum, found.entries,
+			found.sum))
+	}
+	return nil
+}
+
+// finish checks a log once everything of it was read.
+func (l *loader) finish(h *header) error {
+	if err := l.checkLog(h); err != nil {
+		return named(logKey(h.number), fmt.Errorf("%w: %w", tier.ErrDamaged, err))
+	}
+	if planted.Is(planted.CopiedNotRestored) {
+		h.state.Copied = h.state.Start
 	}
 	return nil
 }
@@ -72,10 +85,6 @@ func (l *loader) load(r Reader) error {
 func (l *loader) entry(key, value []byte) error {
 	if !keyShaped(key) {
 		return named(key, fmt.Errorf("%w: there is no such key", tier.ErrDamaged))
-	}
-	if l.known != nil && l.known(key, value) {
-		l.tally.add(value)
-		return nil
 	}
 	body, err := disclose(key, value)
 	if err != nil {

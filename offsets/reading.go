@@ -1,10 +1,11 @@
 package offsets
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"maps"
+	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -12,18 +13,18 @@ import (
 
 // Reading reads a ledger in memory again and again, each time as a process would that opened it
 // then, for whoever watches the process from outside. An entry that lies in the place where it lay
-// in the reading before was checked then, and only its part of the tally is reckoned again; a log
-// is put together anew only where one of its entries changed, and only a new fact decoded. The zero
-// Reading has read nothing. It is not safe for concurrent use.
+// in the reading before was checked then; a log is put together anew only where one of its entries
+// changed, and only a new fact decoded. The zero Reading has read nothing. It is not safe for
+// concurrent use, and not to be copied once it was used.
 type Reading struct {
 	ID     string            // of the ledger
 	Clock  tier.Time         // as Ledger.Clock
 	Logs   []*LogReading     // in the order in which they were opened
 	Tables []tier.TableState // ascending by name
 
-	root   rootState
-	tables []*byte // where each of Tables lies
-	ids    []*byte // where attempts' ids lie, in their order
+	root  rootState // whose tally is that of items
+	items []item    // all that was read
+	spare []item    // room for those of the next reading
 }
 
 // LogReading is everything that a ledger has of one log. It is the same one in each reading that
@@ -35,8 +36,7 @@ type LogReading struct {
 	Tombstones []Tombstone
 
 	header *header
-	values []*byte // that it was decoded from: where each lies
-	places []*byte // those of Facts
+	places []*byte // where the entries of Facts lie
 }
 
 // Read reads what m holds now, also where its owner has crashed. Where it errs the Reading stays as
@@ -53,183 +53,224 @@ func (r *Reading) Read(m *Memory) error {
 }
 
 func (r *Reading) read(from *sortedMap) (now Reading, err error) {
-	tx := &memoryTx{now: from}
-	l, err := newLoader(tx)
+	l, err := newLoader(&memoryTx{now: from})
 	if err != nil {
 		return now, err
 	}
-	now = Reading{ID: r.ID, Clock: l.index.root.clock, root: l.index.root,
-		ids: make([]*byte, 0, len(r.ids)+1)}
-	if now.root.id != r.root.id || now.ID == "" {
-		now.ID = hex.EncodeToString(now.root.id[:])
+	root := l.index.root
+	now = Reading{ID: r.ID, Clock: root.clock, Tables: r.Tables, root: root,
+		items: append(r.spare[:0], from.items...), spare: r.items}
+	if root.id != r.root.id || now.ID == "" {
+		now.ID = hex.EncodeToString(root.id[:])
 	}
-	logs := r.compare(from)
-	for _, c := range logs {
-		if !c.changed {
-			l.index.logs[c.log.State.Log] = c.log.header
-		}
-	}
-	l.known = func(key, value []byte) bool { return r.knows(l, &now, logs, key, value) }
-	if err := l.load(tx); err != nil {
+	c := changes{tally: r.root.tally}
+	if err := c.between(r.items, from.items); err != nil {
 		return now, err
 	}
-	if now.root.nextLog < r.root.nextLog || len(l.index.tables) < len(r.Tables) {
+	if c.lost || root.nextLog < r.root.nextLog {
 		// What logs stand on is gone, which no commit does: nothing was checked before.
 		return (&Reading{}).read(from)
 	}
-	now.Logs = make([]*LogReading, len(logs))
-	for i, c := range logs {
-		if now.Logs[i] = c.log; c.changed {
-			if now.Logs[i], err = readWhole(tx, l.byNumber[c.number], c.log); err != nil {
-				return now, err
-			}
-			now.Logs[i].values = c.values
+	if err := l.checkTally(c.tally); err != nil {
+		return now, err
+	}
+	if c.tables || len(r.items) == 0 {
+		if now.Tables, err = l.readTables(from); err != nil {
+			return now, err
 		}
 	}
-	now.Tables = make([]tier.TableState, 0, len(l.index.tables))
-	for _, name := range slices.Sorted(maps.Keys(l.index.tables)) {
-		now.Tables = append(now.Tables, *l.index.tables[name])
+	for i := range now.Tables {
+		l.index.tables[now.Tables[i].Table] = &now.Tables[i]
 	}
-	return now, nil
+	now.Logs, err = l.readLogs(from, r.Logs, c.logs)
+	return now, err
 }
 
-// compared is a log of the ledger as it lies there now.
-type compared struct {
-	number  uint64
-	log     *LogReading // as it was read last; nil if it was not there
-	same    int         // so many of its values lie where they lay
-	changed bool
-	values  []*byte // where it changed
+// changes says what is another entry than it was.
+type changes struct {
+	tally  tally
+	logs   []uint64 // numbers of those that have such entries, ascending
+	tables bool     // some table has
+	lost   bool     // a log or a table has no entry any more
 }
 
-// compare says which logs changed, ascending by number. A value is never empty, never changed in
-// place, and of one key, so that the same place is the same entry.
-func (r *Reading) compare(from *sortedMap) []compared {
-	out := make([]compared, 0, len(r.Logs)+1)
-	for _, e := range from.items {
-		if !keyShaped(e.key) {
-			continue // load says so
-		}
-		switch kind(e.key[0]) {
-		case kindLog:
-			c := compared{number: binary.BigEndian.Uint64(e.key[1:])}
-			i := slices.IndexFunc(r.Logs, func(l *LogReading) bool { return l.header.number == c.number })
-			if c.changed = i < 0; !c.changed {
-				c.log = r.Logs[i]
+// between compares two lists of entries, and checks each new one by itself. A value is never empty,
+// never changed in place, and of one key, so that the same place is the same entry.
+func (c *changes) between(before, now []item) error {
+	for _, e := range now {
+		same := false
+		for len(before) > 0 && !same {
+			old := before[0]
+			order := bytes.Compare(old.key, e.key)
+			if same = &old.value[0] == &e.value[0]; !same && order > 0 {
+				break
+			} else if !same {
+				c.goes(old, order == 0)
 			}
-			out = append(out, c)
-			out[len(out)-1].takes(&e.value[0])
-		case kindCopy, kindAttempt, kindTombstone, kindHole, kindMark:
-			if c := find(out, e.key); c != nil {
-				c.takes(&e.value[0])
+			before = before[1:]
+		}
+		if !same {
+			if err := c.comes(e); err != nil {
+				return named(e.key, err)
 			}
 		}
 	}
-	for i := range out {
-		if c := &out[i]; !c.changed && c.same < len(c.log.values) {
-			c.changed, c.values = true, c.log.values[:c.same]
-		}
-	}
-	return out
-}
-
-// find returns the log of an entry; nil where there is none.
-func find(logs []compared, key []byte) *compared {
-	number := binary.BigEndian.Uint64(key[1:])
-	for i := range logs {
-		if logs[i].number == number {
-			return &logs[i]
-		}
+	for _, old := range before {
+		c.goes(old, false)
 	}
 	return nil
 }
 
-// takes compares the log's next value.
-func (c *compared) takes(place *byte) {
-	switch {
-	case c.changed:
-		c.values = append(c.values, place)
-	case c.same < len(c.log.values) && c.log.values[c.same] == place:
-		c.same++
-	default:
-		c.changed, c.values = true, append(slices.Clone(c.log.values[:c.same]), place)
+// comes takes in an entry that was not there.
+func (c *changes) comes(e item) error {
+	if !keyShaped(e.key) {
+		return fmt.Errorf("%w: there is no such key", tier.ErrDamaged)
 	}
+	body, err := disclose(e.key, e.value)
+	if err != nil || kind(e.key[0]) == kindRoot {
+		return err
+	}
+	c.tally.add(e.value)
+	c.touches(e.key)
+	if kind(e.key[0]) == kindAttemptID {
+		_, err = decodePlace(body)
+	}
+	return err
 }
 
-// knows reports whether the entry was there in the reading before, as it is now.
-func (r *Reading) knows(l *loader, now *Reading, logs []compared, key, value []byte) bool {
+// goes takes out an entry that is no more, or another one now.
+func (c *changes) goes(e item, replaced bool) {
+	k := kind(e.key[0])
+	if k == kindRoot {
+		return
+	}
+	c.tally.remove(storedChecksum(e.value))
+	c.touches(e.key)
+	c.lost = c.lost || !replaced && (k == kindLog || k == kindTable)
+}
+
+func (c *changes) touches(key []byte) {
 	switch kind(key[0]) {
 	case kindTable:
-		now.tables = append(now.tables, &value[0])
-		i := slices.Index(r.tables, &value[0])
-		if i >= 0 {
-			l.index.tables[r.Tables[i].Table] = &r.Tables[i]
+		c.tables = true
+	case kindLog, kindCopy, kindAttempt, kindTombstone, kindHole, kindMark:
+		number := binary.BigEndian.Uint64(key[1:])
+		if i, found := slices.BinarySearch(c.logs, number); !found {
+			c.logs = slices.Insert(c.logs, i, number)
 		}
-		return i >= 0
-	case kindAttemptID:
-		// Their order stays, and between two readings few come or go.
-		i := len(now.ids)
-		now.ids = append(now.ids, &value[0])
-		near := r.ids[min(max(i-idsNear, 0), len(r.ids)):min(i+idsNear+1, len(r.ids))]
-		return slices.Contains(near, &value[0])
-	default:
-		c := find(logs, key)
-		return c != nil && !c.changed
 	}
 }
 
-// idsNear is how far the place of an attempt's id moves that is found again without a search.
-const idsNear = 2
+// readTables reads all tables.
+func (l *loader) readTables(from *sortedMap) (out []tier.TableState, err error) {
+	for _, e := range from.between([]byte{byte(kindTable)}, []byte{byte(kindTable) + 1}) {
+		if err := l.entry(e.key, e.value); err != nil {
+			return nil, err
+		}
+		out = append(out, *l.index.tables[string(e.key[1:])])
+	}
+	return out, nil
+}
 
-// readWhole reads everything that the ledger has of a log, which was before when it was read last,
-// or nil.
-func readWhole(r Reader, h *header, before *LogReading) (*LogReading, error) {
-	out := &LogReading{State: clone(&h.state), header: h}
-	if err := out.readFacts(r, h, before); err != nil {
+// readLogs reads the logs that changed, and keeps the others as they were before.
+func (l *loader) readLogs(from *sortedMap, before []*LogReading, changed []uint64) ([]*LogReading,
+	error) {
+	known := map[uint64]*LogReading{}
+	numbers := slices.Clone(changed)
+	for _, log := range before {
+		n := log.header.number
+		known[n] = log
+		if !slices.Contains(changed, n) {
+			numbers = append(numbers, n)
+			l.index.logs[log.State.Log] = log.header
+		}
+	}
+	slices.Sort(numbers)
+	out := make([]*LogReading, len(numbers))
+	for i, n := range numbers {
+		if out[i] = known[n]; slices.Contains(changed, n) {
+			var err error
+			if out[i], err = l.readLog(from, n, known[n]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// readLog reads everything that the ledger has of a log, which was before when it was read last, or
+// nil.
+func (l *loader) readLog(from *sortedMap, number uint64, before *LogReading) (*LogReading, error) {
+	all := slices.Clone(from.between(logKey(number), logKey(number+1)))
+	for _, k := range []kind{kindCopy, kindAttempt, kindTombstone, kindHole, kindMark} {
+		all = append(all, from.ofLog(k, number)...)
+	}
+	for _, e := range all {
+		if err := l.entry(e.key, e.value); err != nil {
+			return nil, err
+		}
+	}
+	h := l.byNumber[number]
+	if err := l.finish(h); err != nil {
 		return nil, err
 	}
-	low, high := factRange(kindAttempt, h.number, 0, h.state.Next)
-	err := scanBodies(r, low, high, func(pos tier.Position, body []byte) error {
-		a, err := decodeAttempt(pos, body)
-		out.Attempts = append(out.Attempts, a)
-		return err
-	})
-	if err == nil {
-		out.Tombstones, err = tombstones(r, h)
+	out := &LogReading{State: clone(&h.state), header: h}
+	if err := out.readFacts(all, before); err != nil {
+		return nil, err
 	}
-	return out, err
+	for _, e := range from.ofLog(kindAttempt, number) {
+		_, pos := splitFactKey(e.key)
+		a, err := decodeAttempt(pos, bodyOf(e.value))
+		if err != nil {
+			return nil, named(e.key, err)
+		}
+		out.Attempts = append(out.Attempts, a)
+	}
+	for _, e := range from.ofLog(kindTombstone, number) {
+		_, pos := splitFactKey(e.key)
+		t, err := decodeTombstone(pos, bodyOf(e.value))
+		if err != nil {
+			return nil, named(e.key, err)
+		}
+		out.Tombstones = append(out.Tombstones, t)
+	}
+	return out, nil
 }
 
-// readFacts reads the facts, and checks what the log says of its copies.
-func (log *LogReading) readFacts(r Reader, h *header, before *LogReading) error {
+// ofLog are the entries of the kind that a log has, ascending by position.
+func (s *sortedMap) ofLog(k kind, number uint64) []item {
+	return s.between(factKey(k, number, 0), factKey(k, number+1, 0))
+}
+
+// bodyOf is the body of a value that was looked at.
+func bodyOf(value []byte) []byte { return value[1 : len(value)-4] }
+
+// readFacts reads those of the log's entries that are facts, and checks what the log says of its
+// copies.
+func (log *LogReading) readFacts(entries []item, before *LogReading) error {
+	h := log.header
 	facts := make([]placed, 0, before.size()+1)
 	var copies, gone uint64
-	for _, k := range factKinds {
-		low, high := factRange(k, h.number, 0, h.state.Next)
-		err := r.Scan(low, high, func(key, value []byte) error {
-			_, pos := splitFactKey(key)
-			f, known := before.fact(pos, &value[0])
-			if !known {
-				body, err := disclose(key, value)
-				if err == nil {
-					f, err = decodeFact(k, pos, body)
-				}
-				if err != nil {
-					return named(key, err)
-				}
+	for _, e := range entries {
+		k := kind(e.key[0])
+		if !slices.Contains(factKinds, k) {
+			continue
+		}
+		_, pos := splitFactKey(e.key)
+		f, known := before.fact(pos, &e.value[0])
+		if !known {
+			var err error
+			if f, err = decodeFact(k, pos, bodyOf(e.value)); err != nil {
+				return named(e.key, err)
 			}
-			f.Incarnation = h.state.Incarnation
-			facts = append(facts, placed{f, &value[0]})
-			if f.Add != nil {
-				copies++
-				if h.outOfLog(pos, f.Epoch, f.Add.Content.Range) {
-					gone++
-				}
+		}
+		f.Incarnation = h.state.Incarnation
+		facts = append(facts, placed{f, &e.value[0]})
+		if f.Add != nil {
+			copies++
+			if h.outOfLog(pos, f.Epoch, f.Add.Content.Range) {
+				gone++
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 	}
 	slices.SortFunc(facts, placed.compare)

@@ -71,6 +71,36 @@ func TestReading(t *testing.T) {
 	}
 }
 
+// TestReadingGoesBack: what is read depends on nothing that was read before, be it older, younger,
+// or of a ledger without the logs.
+func TestReadingGoesBack(t *testing.T) {
+	t.Parallel()
+	m := offsets.NewMemory([16]byte{1})
+	l, err := offsets.Open(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	media := []*offsets.Memory{m.Clone()}
+	for _, record := range offsetstest.History() {
+		if _, err := l.Append(context.Background(), record); err != nil {
+			t.Fatalf("append %T: %v", record, err)
+		}
+		media = append(media, m.Clone())
+	}
+	var r offsets.Reading
+	for i := range 2 * len(media) {
+		at := i * 31 % len(media) // back and forth
+		var fresh offsets.Reading
+		if err := cmp.Or(r.Read(media[at]), fresh.Read(media[at])); err != nil {
+			t.Fatalf("after %d records: %v", at, err)
+		}
+		if diff := gocmp.Diff(&fresh, &r, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(
+			offsets.Reading{}, offsets.LogReading{})); diff != "" {
+			t.Fatalf("after %d records (-want +got):\n%s", at, diff)
+		}
+	}
+}
+
 // TestReadingFindsDamage of each entry, also of one that it has read before, and keeps what it has.
 func TestReadingFindsDamage(t *testing.T) {
 	t.Parallel()
