@@ -159,9 +159,18 @@ func (s *sortedMap) clone() sortedMap { return sortedMap{slices.Clone(s.items)} 
 
 // find gives the place of the key, or where it would be.
 func (s *sortedMap) find(key []byte) (int, bool) {
-	return slices.BinarySearchFunc(s.items, key, func(e item, key []byte) int {
-		return bytes.Compare(e.key, key)
-	})
+	low, high := 0, len(s.items)
+	for low < high { // by hand: what a simulation does with a ledger is mostly this
+		switch middle := (low + high) / 2; bytes.Compare(s.items[middle].key, key) {
+		case 0:
+			return middle, true
+		case 1:
+			high = middle
+		default:
+			low = middle + 1
+		}
+	}
+	return low, false
 }
 
 func (s *sortedMap) set(key, value []byte) {
