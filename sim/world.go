@@ -677,9 +677,7 @@ func (w *World) Crash(choose func(label string, n int) int) {
 
 // Kill ends the process alone: what it wrote is there, and what it did not sync is still not.
 func (w *World) Kill() {
-	disk := w.Disk.Clone()
-	w.Disk.Stop()
-	w.Disk = disk
+	w.Disk = w.Disk.Pass()
 	kept := w.Medium.Clone() // the machine has it, and writes it
 	w.Medium.Crash()
 	w.ended(kept, false)

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path"
@@ -119,33 +120,27 @@ func (m *memFS) Crash(choose func(label string, n int) int) *Mem {
 		}
 	}
 	disk.pending = nil
-	disk.root.settleTree(".", choose, map[*node]bool{})
+	disk.root.settleTree(".", ".", choose, map[*node]bool{})
 	return disk.rootDir()
 }
 
-// Stop ends the use of the file system: everything that belongs to it returns ErrCrashed from then
-// on.
-func (m *memFS) Stop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.crashed = true
-}
-
-// settleTree makes what is durable below n all that there is. A file may have two names.
-func (n *node) settleTree(name string, choose func(string, int) int, seen map[*node]bool) {
+// settleTree makes what is durable below n, which is name in dir, all that there is. A file may
+// have two names.
+func (n *node) settleTree(dir, name string, choose func(string, int) int, seen map[*node]bool) {
 	if seen[n] {
 		return
 	}
 	seen[n] = true
 	if n.mode.IsDir() {
 		n.children, n.removed = maps.Clone(n.durable), false
+		at := path.Join(dir, name)
 		for _, child := range slices.Sorted(maps.Keys(n.children)) {
-			n.children[child].settleTree(path.Join(name, child), choose, seen)
+			n.children[child].settleTree(at, child, choose, seen)
 		}
 		return
 	}
-	if !slices.Equal(n.data, n.synced) {
-		n.data = torn(n.synced, n.data, choose("bytes of "+name, 4))
+	if !bytes.Equal(n.data, n.synced) {
+		n.data = torn(n.synced, n.data, choose("bytes of "+path.Join(dir, name), 4))
 	}
 	n.synced, n.syncBroken = n.data, false
 }
@@ -170,6 +165,25 @@ func torn(synced, data []byte, choice int) []byte {
 	}
 }
 
+// Pass ends the use of the file system: everything that belongs to it returns ErrCrashed from then
+// on. It returns the root of one that goes on with all that this one held, with what is not synced,
+// and without the fault hook.
+func (m *memFS) Pass() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.crashed = true
+	next := m.empty()
+	next.root, next.pending = m.root, m.pending
+	m.root, m.pending = &node{mode: m.root.mode}, nil
+	return next.rootDir()
+}
+
+// empty is a file system that goes on from m, and has no root yet.
+func (m *memFS) empty() *memFS {
+	return &memFS{clock: m.clock, lastInode: m.lastInode, calls: m.calls, capacity: m.capacity,
+		below: map[string]uint64{}}
+}
+
 // Clone returns the root of an independent copy of the file system as it is, with what is not
 // synced, and without the fault hook. Files that are open stay with the original.
 func (m *memFS) Clone() *Mem {
@@ -179,8 +193,7 @@ func (m *memFS) Clone() *Mem {
 }
 
 func (m *memFS) clone() *memFS {
-	c := &memFS{clock: m.clock, lastInode: m.lastInode, calls: m.calls, capacity: m.capacity,
-		below: map[string]uint64{}}
+	c := m.empty()
 	nodes := map[*node]*node{}
 	c.root = m.root.clone(nodes)
 	for _, old := range m.pending {

@@ -257,6 +257,40 @@ func TestCloneIsIndependent(t *testing.T) {
 	}
 }
 
+// TestPass: whoever has the file system from before it was passed on reaches nothing more, and who
+// has it now finds all of it, and what of it is synced.
+func TestPass(t *testing.T) {
+	t.Parallel()
+	m := newMem()
+	f, err := m.Append("f")
+	check(t, err)
+	write(t, f, "synced")
+	check(t, f.Sync())
+	check(t, m.Mkdir("dir"))
+	check(t, m.Sync("."))
+	sub, err := m.Sub("dir")
+	check(t, err)
+	write(t, f, " and not")
+	check(t, m.Mkdir("other"))
+	next := m.Pass()
+	_, err = f.Write([]byte("late"))
+	for _, err := range []error{err, sub.Mkdir("late"), m.Mkdir("late"), m.Remove("f")} {
+		if !errors.Is(err, vfs.ErrCrashed) {
+			t.Errorf("after it was passed on: %v", err)
+		}
+	}
+	if m.Look(".", func(i vfs.Info, _ []byte) { t.Errorf("%s is still there", i.Name) }); t.Failed() {
+		return
+	}
+	if got := tree(t, next) + "|" + read(t, next, "f"); got != "dir other f|synced and not" {
+		t.Errorf("passed on: %q", got)
+	}
+	after := next.Crash(nil)
+	if got := tree(t, after) + "|" + read(t, after, "f"); got != "dir f|synced" {
+		t.Errorf("after a crash: %q", got)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	onMkdir := func(effect vfs.Effect, err error) vfs.Fault {
