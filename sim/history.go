@@ -402,12 +402,14 @@ func (h *play) step() int {
 
 // mix goes on with the FNV-1a hash of the history.
 func (h *play) mix(parts ...string) {
+	hash := h.hash
 	for _, p := range parts {
 		for i := range len(p) {
-			h.hash = (h.hash ^ uint64(p[i])) * fnvPrime
+			hash = (hash ^ uint64(p[i])) * fnvPrime
 		}
-		h.hash *= fnvPrime // of a zero byte, which ends the part
+		hash *= fnvPrime // of a zero byte, which ends the part
 	}
+	h.hash = hash
 }
 
 // watch decides about one operation: the armed fault of disk or ledger happens, the owner comes in

@@ -398,15 +398,15 @@ func unannounced(l *ledgerLog, t tier.TableState, k objstore.Key, ok bool) strin
 // way, of a finished copy, or of a tombstone. So everything can be found without a listing.
 func (o *Oracle) named(ledger *ledgerTruth, store *storeTruth) {
 	for _, x := range slices.Concat(store.objects, store.others) {
-		l := ledger.log(x.Log)
 		if x.Kind == objstore.KeyProbe {
 			continue
 		}
+		if o.onRecord[x.Attempt] {
+			continue // if its record is gone, it came after all; the next sweep finds it
+		}
+		l := ledger.log(x.Log)
 		if l != nil && (x.Kind == objstore.KeyCheckpoint || l.knows(x.Key)) || o.isStray(x.key) {
 			continue
-		}
-		if o.onRecord[x.Attempt] {
-			continue // its record is gone, and it came after all; the next sweep finds it
 		}
 		if l != nil && x.Kind == objstore.KeyEntry && x.Position < l.state.Next {
 			continue // of a copy that was removed; the next sweep finds it
