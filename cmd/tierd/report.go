@@ -12,10 +12,12 @@ import (
 // onceReport is what run --once prints as JSON.
 type onceReport struct {
 	Copied  amount         `json:"copied"`
-	Deleted amount         `json:"deleted"`
-	Left    amount         `json:"left"`    // closed and not copied
-	Waiting api.List[left] `json:"waiting"` // nothing is wrong with these
-	Alarms  api.List[left] `json:"alarms"`  // these want an operator
+	Deleted amount         `json:"deleted"`         // on local disk
+	Removed amount         `json:"removed"`         // copies, from the store
+	Orphans int64          `json:"removed_orphans"` // objects that nothing names
+	Left    amount         `json:"left"`            // closed and not copied
+	Waiting api.List[left] `json:"waiting"`         // nothing is wrong with these
+	Alarms  api.List[left] `json:"alarms"`          // these want an operator
 }
 
 // amount is a number of segments and their bytes.
@@ -35,6 +37,8 @@ func reportJSON(r *daemon.Report) onceReport {
 	out := onceReport{
 		Copied:  amount{r.CopiedSegments, r.CopiedBytes},
 		Deleted: amount{r.DeletedSegments, r.DeletedBytes},
+		Removed: amount{r.RemovedSegments, r.RemovedBytes},
+		Orphans: r.RemovedOrphans,
 		Left:    amount{r.UncopiedSegments, r.UncopiedBytes},
 	}
 	for _, x := range r.Waiting {
@@ -59,9 +63,18 @@ func leftJSON(x daemon.Left, alarm bool) left {
 }
 
 func printReport(p *page, r *daemon.Report) {
-	p.line("copied %s (%s), deleted %d (%s), left to copy %d (%s)",
+	removed := ""
+	if r.RemovedSegments > 0 {
+		removed = fmt.Sprintf(", removed from the store %d (%s)", r.RemovedSegments,
+			humanBytes(r.RemovedBytes))
+	}
+	if r.RemovedOrphans > 0 {
+		removed += fmt.Sprintf(", removed %s that nothing named",
+			tier.Count(r.RemovedOrphans, "object"))
+	}
+	p.line("copied %s (%s), deleted %d (%s)%s, left to copy %d (%s)",
 		tier.Count(r.CopiedSegments, "segment"),
-		humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes),
+		humanBytes(r.CopiedBytes), r.DeletedSegments, humanBytes(r.DeletedBytes), removed,
 		r.UncopiedSegments, humanBytes(r.UncopiedBytes))
 	for _, x := range r.Alarms {
 		p.alarm("! %s%s: %s", subject(x), x.Reason.Code, screen.Line(x.Reason.Text))

@@ -72,7 +72,9 @@ type Options struct {
 type Progress struct {
 	UncopiedSegments, UncopiedBytes int64
 	CopiedSegments, CopiedBytes     int64
-	DeletedSegments, DeletedBytes   int64
+	DeletedSegments, DeletedBytes   int64 // on local disk
+	RemovedSegments, RemovedBytes   int64 // copies, from the store
+	RemovedOrphans                  int64 // objects of the store that nothing names
 }
 
 // Daemon is one running tierd.
@@ -420,7 +422,7 @@ func (d *Daemon) executor() *exec.Executor {
 		byName[s.Name] = s.dir
 	}
 	return exec.New(exec.Config{
-		Ledger: notedLedger{d.ledger}, Store: d.store, Audit: d.audit,
+		Ledger: notedLedger{d.ledger}, Store: d.store, Audit: d.told(d.audit),
 		Removing:   make(chan struct{}, d.gen.Load().config.Limits.RemoteDeleteWorkers),
 		Source:     func(name string) exec.Source { return byName[name] },
 		Generation: func() *exec.Generation { return d.gen.Load().exec },

@@ -54,9 +54,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return g
 	}
 	m := &metrics{
-		copied:       counter("copied_segments_total", "Segments copied to the store.", "table"),
-		copiedBytes:  counter("copied_bytes_total", "Bytes of the segments copied.", "table"),
-		deleted:      counter("deleted_segments_total", "Segments deleted.", "table", "action"),
+		copied:      counter("copied_segments_total", "Segments copied to the store.", "table"),
+		copiedBytes: counter("copied_bytes_total", "Bytes of the segments copied.", "table"),
+		deleted: counter("deleted_segments_total", "Segments deleted, and objects of orphans.",
+			"table", "action"),
 		deletedBytes: counter("deleted_bytes_total", "Bytes of the segments deleted.", "table", "action"),
 		decisions: counter("gate_decisions_total",
 			"Answers of the gate: to a deletion, by verdict, code and deciding rule.",
@@ -128,7 +129,44 @@ func (m *metrics) ended(f engine.Effect, r engine.Result, took time.Duration) {
 		}
 	case engine.Deleted:
 		m.went(f.(engine.Delete), r)
+	default:
+		m.answered(f, r)
 	}
+}
+
+// answered counts the answers about copies but for those by which something went: a copy is asked
+// about before it leaves its log, and again before its objects go.
+func (m *metrics) answered(f engine.Effect, r engine.Result) {
+	switch r := r.(type) {
+	case engine.Moved:
+		if f, ok := f.(engine.Expire); ok {
+			for _, c := range f.Segments {
+				if c.Next <= r.Start {
+					m.allowed(tier.DeleteRemote, 1)
+				}
+			}
+			if r.Kept != nil {
+				m.kept(tier.DeleteRemote, r.Kept.Reasons)
+			}
+		}
+	case engine.StaysAll:
+		action := tier.DeleteRemote
+		if _, ok := f.(engine.Clear); ok {
+			action = tier.DeleteOrphan
+		}
+		m.kept(action, r.Kept.Reasons)
+	case engine.Removed:
+		for _, k := range r.Kept {
+			m.kept(f.(engine.Remove).Action, k.Reasons)
+		}
+	}
+}
+
+// removed counts what went from the store.
+func (m *metrics) removed(d *tier.Deletion) {
+	m.deleted.WithLabelValues(d.Log.Table, string(d.Action)).Inc()
+	m.deletedBytes.WithLabelValues(d.Log.Table, string(d.Action)).Add(float64(d.Bytes))
+	m.allowed(d.Action, 1)
 }
 
 // went counts what a deletion came to.
@@ -142,12 +180,20 @@ func (m *metrics) went(f engine.Delete, r engine.Deleted) {
 
 func (m *metrics) decided(a tier.Action, r engine.Deleted) {
 	if n := len(r.Gone); n > 0 {
-		m.decisions.WithLabelValues(string(a), "delete", string(tier.CodeAllowed), "").Add(float64(n))
+		m.allowed(a, n)
 	}
 	if r.Kept != nil {
-		for _, why := range r.Kept.Reasons {
-			m.decisions.WithLabelValues(string(a), "keep", string(why.Code), why.Rule).Inc()
-		}
+		m.kept(a, r.Kept.Reasons)
+	}
+}
+
+func (m *metrics) allowed(a tier.Action, n int) {
+	m.decisions.WithLabelValues(string(a), "delete", string(tier.CodeAllowed), "").Add(float64(n))
+}
+
+func (m *metrics) kept(a tier.Action, why []tier.Reason) {
+	for _, w := range why {
+		m.decisions.WithLabelValues(string(a), "keep", string(w.Code), w.Rule).Inc()
 	}
 }
 
