@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 )
 
@@ -38,11 +39,12 @@ func (w *World) Stop() (clean bool) {
 // remnant is one thing that a process leaves.
 type remnant struct {
 	name string
-	data []byte // shared with who has it, and never changed
+	stat tier.Stat // of a file of the source
+	data []byte    // shared with who has it, and never changed
 }
 
 func (r remnant) is(other remnant) bool {
-	return r.name == other.name && bytes.Equal(r.data, other.data)
+	return r.name == other.name && r.stat == other.stat && bytes.Equal(r.data, other.data)
 }
 
 // remains is everything that a process leaves: ledger, audit log, source and store, as they are
@@ -52,14 +54,11 @@ func (w *World) remains() (out []remnant) {
 	if err != nil {
 		return []remnant{{name: err.Error()}}
 	}
-	add := func(name string, data []byte) { out = append(out, remnant{name, data}) }
+	add := func(name string, data []byte) { out = append(out, remnant{name: name, data: data}) }
 	for _, l := range ledger.logs {
-		add("state", plainly(l.state))
-		add("attempts", plainly(l.attempts))
-		add("tombstones", plainly(l.tombstones))
-		add("facts", []byte(summary(l.facts)))
+		out = append(out, l.remains()...)
 		for _, f := range w.files(l.state.Log) {
-			add(fmt.Sprintf("%s %+v", f.at, f.stat), f.data)
+			out = append(out, remnant{f.at, f.stat, f.data})
 		}
 	}
 	for _, t := range ledger.tables {
@@ -70,13 +69,24 @@ func (w *World) remains() (out []remnant) {
 	return out
 }
 
+// remains is what the ledger has of the log. It is not to be changed.
+func (l *ledgerLog) remains() []remnant {
+	if l.written == nil {
+		l.written = []remnant{{name: "state", data: plainly(l.state)},
+			{name: "attempts", data: plainly(l.attempts)},
+			{name: "tombstones", data: plainly(l.tombstones)},
+			{name: "facts", data: []byte(summary(l.facts))}}
+	}
+	return l.written
+}
+
 // persistent is what remains, written down.
 func (w *World) persistent() string { return textOf(w.remains()) }
 
 func textOf(remains []remnant) string {
 	var b strings.Builder
 	for _, r := range remains {
-		fmt.Fprintf(&b, "%s: %q\n", r.name, r.data)
+		fmt.Fprintf(&b, "%s %+v: %q\n", r.name, r.stat, r.data)
 	}
 	return b.String()
 }

@@ -188,7 +188,9 @@ type ledgerLog struct {
 	attempts   []tier.Attempt
 	tombstones []offsets.Tombstone
 
-	covers tier.RangeSet // once somebody asked
+	// Once somebody asked:
+	covers  tier.RangeSet
+	written []remnant
 }
 
 // covered are the offsets that are in a finished copy, in a recorded hole, or expired. They are not
