@@ -708,8 +708,19 @@ func (h *play) heal() {
 	h.opts.search.afterSettling(h)
 	h.landsAllAgain()
 	h.alive(h.w.Elapse(min(h.p.longest(), lastMoment.Sub(h.w.Now))))
-	h.minutes(2*settleRounds - before)
+	h.minutes(2*settleRounds - before + h.mostHoles()*settleRounds)
 	h.o.Quiet()
+}
+
+// mostHoles is how many holes the log has that has the most. An expiry stops at each one for a slow
+// period, in which what came back there is copied, and asked about.
+func (h *play) mostHoles() (most int) {
+	ledger := h.w.process.ledger
+	for _, id := range ledger.Logs() {
+		state, _ := ledger.Log(id)
+		most = max(most, len(state.Holes))
+	}
+	return most
 }
 
 // minutes lets the process do what it can, and so many minutes pass. Nobody changes anything any

@@ -134,7 +134,9 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		r := &facts.Safety.Remote
 		r.Logical, r.LedgerKnows = true, knows
 		below := c.Next <= state.Copied || facts.Log.State != tier.Enabled // nothing is still copied
-		r.Oldest = tier.TruthOf(below && (i == 0 || c.Base <= behindHoles(&state, m.Start)))
+		// At a hole it stops: what came back there is to be copied, and asked about, before that goes
+		// which lies behind it.
+		r.Oldest = tier.TruthOf(below && (i == 0 || c.Base <= m.Start))
 		facts.Safety.Window = m.Window.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 		v := g.Gate.Judge(ctx, facts) // nothing is deleted before Remove, which asks again
 		if !v.Delete {
@@ -174,16 +176,6 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		return moved, err
 	}
 	return r, err
-}
-
-// behindHoles is where a log that begins at the offset has its next one that is no recorded hole.
-func behindHoles(s *tier.LogState, o tier.Offset) tier.Offset {
-	for _, h := range s.Holes {
-		if h.Contains(o) {
-			o = h.Next
-		}
-	}
-	return o
 }
 
 // without is what the log has in the store once it no longer begins with the segment: limits of
