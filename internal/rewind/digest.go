@@ -14,23 +14,18 @@ import (
 // concurrent use.
 type Digester struct {
 	shapes shapes
-	seen   map[seenAt]uint64
+	seen   seen
 	sum    uint64
-}
-
-type seenAt struct {
-	at unsafe.Pointer
-	of *shape
 }
 
 // NewDigester returns one that does not look at what is left out.
 func NewDigester(without Without) *Digester {
-	return &Digester{shapes: newShapes(without), seen: map[seenAt]uint64{}}
+	return &Digester{shapes: newShapes(without)}
 }
 
 // Of gives the 64 bits of what root, which is a pointer, leads to.
 func (d *Digester) Of(root any) uint64 {
-	clear(d.seen)
+	d.seen.forget()
 	d.sum = 0
 	v := reflect.ValueOf(root)
 	d.value(v.UnsafePointer(), d.shapes.see(v.Type().Elem()))
@@ -49,8 +44,17 @@ func (d *Digester) word(w uint64) {
 	d.sum = high ^ low ^ w<<1 ^ bits.RotateLeft64(d.sum, 29)
 }
 
+// words takes two at once, in about the time of one.
+func (d *Digester) words(a, b uint64) {
+	high, low := bits.Mul64(d.sum^a^oddOne, b^oddTwo)
+	d.sum = high ^ low ^ a<<1 ^ bits.RotateLeft64(d.sum^b, 29)
+}
+
 func (d *Digester) bytes(b []byte) {
 	d.word(uint64(len(b)))
+	for ; len(b) >= 16; b = b[16:] {
+		d.words(binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]))
+	}
 	for ; len(b) >= 8; b = b[8:] {
 		d.word(binary.LittleEndian.Uint64(b))
 	}
@@ -79,7 +83,7 @@ func (d *Digester) value(at unsafe.Pointer, s *shape) {
 		case table:
 			d.table(to, p)
 		case boxed:
-			d.boxed(to, p.typ)
+			d.boxed(p.look(to).Elem())
 		}
 	}
 }
@@ -92,15 +96,11 @@ func (d *Digester) pointer(to unsafe.Pointer, s *shape) {
 		d.word(0)
 		return
 	}
-	here := seenAt{to, s}
-	if n, seen := d.seen[here]; seen {
-		d.word(n)
-		return
-	}
-	n := uint64(len(d.seen) + 1)
-	d.seen[here] = n
+	n, before := d.seen.meet(to, s, 1)
 	d.word(n)
-	d.value(to, s)
+	if !before {
+		d.value(to, s)
+	}
 }
 
 func (d *Digester) list(at unsafe.Pointer, of *shape) {
@@ -119,24 +119,49 @@ func (d *Digester) list(at unsafe.Pointer, of *shape) {
 // table goes through a map in the order of what its keys come to.
 func (d *Digester) table(at unsafe.Pointer, p *part) {
 	d.shapes.follow(p)
-	m := mapAt(at, p.typ)
-	d.word(uint64(m.Len()))
-	if m.Len() == 0 {
+	m := p.look(at)
+	n := m.Len()
+	d.word(uint64(n))
+	if n == 0 {
 		return
 	}
 	if p.key.leads {
 		panic("rewind: the keys of " + p.typ.String() + " have no order but that of addresses")
 	}
-	keys, values := entries(m, p)
-	order := make([]entry, keys.Len())
-	for i := range order {
-		order[i] = entry{d.alone(elementAt(keys, i), p.key), i}
+	r := p.borrow(n)
+	fill(m, r.keys, r.values)
+	keys, keySize := r.keys.UnsafePointer(), p.key.typ.Size()
+	for i := range n {
+		r.order[i] = entry{d.alone(unsafe.Add(keys, uintptr(i)*keySize), p.key), i}
 	}
-	slices.SortFunc(order, entry.compare)
-	for _, e := range order {
+	slices.SortFunc(r.order[:n], entry.compare)
+	values, size := r.values.UnsafePointer(), p.of.typ.Size()
+	for _, e := range r.order[:n] {
 		d.word(e.sum)
-		d.value(elementAt(values, e.i), p.of)
+		d.value(unsafe.Add(values, uintptr(e.i)*size), p.of)
 	}
+	p.spare = append(p.spare, r)
+}
+
+// room is where the entries of a map are laid out.
+type room struct {
+	keys, values reflect.Value // slices
+	order        []entry
+}
+
+// borrow gives room for n entries: to make it anew takes longer than to look at them. What a map
+// has may be another map of the same part, so that there can be several.
+func (p *part) borrow(n int) *room {
+	if last := len(p.spare) - 1; last >= 0 {
+		r := p.spare[last]
+		p.spare = p.spare[:last]
+		if len(r.order) >= n {
+			return r
+		}
+	}
+	n = max(2*n, 8)
+	return &room{reflect.MakeSlice(p.key.list, n, n), reflect.MakeSlice(p.of.list, n, n),
+		make([]entry, n)}
 }
 
 // entry is what a key comes to, and which one it is.
@@ -157,12 +182,18 @@ func (d *Digester) alone(at unsafe.Pointer, s *shape) uint64 {
 	return sum
 }
 
-func (d *Digester) boxed(at unsafe.Pointer, t reflect.Type) {
-	held, of := heldAt(at, t)
-	if held == nil {
+func (d *Digester) boxed(held reflect.Value) {
+	if !held.IsValid() {
 		d.word(0)
 		return
 	}
-	d.text(of.String())
-	d.value(held, d.shapes.see(of))
+	d.text(held.Type().String())
+	s := d.shapes.see(held.Type())
+	if to := s.pointer(); to != nil {
+		d.pointer(held.UnsafePointer(), d.shapes.follow(to))
+		return
+	}
+	if len(s.parts) > 0 {
+		d.value(copyOf(held), s)
+	}
 }

@@ -209,3 +209,73 @@ func TestNothingIsPassedOverInSilence(t *testing.T) {
 		})
 	}
 }
+
+// TestMuchAndDeep: nothing is lost where much is met, and maps of one kind lie in each other.
+func TestMuchAndDeep(t *testing.T) {
+	t.Parallel()
+	type knot struct {
+		n    int
+		next *knot
+		kin  map[string]*knot
+	}
+	const many = 3 * seenMin
+	var knots [many]knot
+	for i := range many - 1 {
+		knots[i].next = &knots[i+1]
+	}
+	for i := range many / 2 {
+		knots[i].kin = map[string]*knot{"one": {n: i}, "other": &knots[many-1-i], "self": &knots[i]}
+	}
+	d := digester()
+	image, before := NewCamera(Without{}).Take(&knots[0]), d.Of(&knots[0])
+	if d.Of(&knots[0]) != before {
+		t.Error("the second time it is another")
+	}
+	for _, i := range []int{0, 1, many / 3, many - 1} {
+		for name, change := range map[string]func(){
+			"number": func() { knots[i].n++ },
+			"kin":    func() { knots[i].kin = map[string]*knot{"one": &knots[i]} },
+			"within": func() { knots[i/3].kin["one"].n++ },
+		} {
+			change()
+			if d.Of(&knots[0]) == before {
+				t.Errorf("knot %d: another %s is not seen", i, name)
+			}
+			image.Restore()
+			if d.Of(&knots[0]) != before {
+				t.Errorf("knot %d: its %s is not put back", i, name)
+			}
+		}
+	}
+}
+
+// TestMapsWithinMaps: each leaf of a tree of maps makes a difference.
+func TestMapsWithinMaps(t *testing.T) {
+	t.Parallel()
+	type tree struct {
+		n  int
+		of map[string]*tree
+	}
+	var leaves []*tree
+	var grow func(depth int) *tree
+	grow = func(depth int) *tree {
+		out := &tree{of: map[string]*tree{}}
+		if depth == 0 {
+			leaves = append(leaves, out)
+			return out
+		}
+		for i := range 3 {
+			out.of[fmt.Sprint(i)] = grow(depth - 1)
+		}
+		return out
+	}
+	root, d := grow(3), digester()
+	before := d.Of(root)
+	for i, l := range leaves {
+		l.n++
+		if d.Of(root) == before {
+			t.Errorf("leaf %d is not seen", i)
+		}
+		l.n--
+	}
+}

@@ -28,6 +28,30 @@ type part struct {
 	to   reflect.Type // what a pointer, a slice or a map leads to
 	key  *shape       // of a map; nil until somebody comes there, like of
 	of   *shape       // of to
+	eye  *eye         // on a map or an interface; nil until somebody looks
+	// spare is room for what a map has, of which nobody makes use now.
+	spare []*room
+}
+
+// eye looks at variables of one type as values of package reflect, which would look up the type of
+// a pointer to them each time.
+type eye struct {
+	at *unsafe.Pointer // the pointer that it is: where it looks
+	by reflect.Value
+}
+
+func newEye(t reflect.Type) *eye {
+	by := reflect.New(reflect.PointerTo(t))
+	return &eye{(*unsafe.Pointer)(by.UnsafePointer()), by.Elem()}
+}
+
+// look gives what lies there. A field that is not exported is reached like any other.
+func (p *part) look(at unsafe.Pointer) reflect.Value {
+	if p.eye == nil {
+		p.eye = newEye(p.typ)
+	}
+	*p.eye.at = at
+	return p.eye.by.Elem()
 }
 
 // follow has the shapes ready of what the part leads to.
@@ -48,6 +72,17 @@ type shape struct {
 	parts []part
 	leads bool // somewhere else
 	solid bool // plain bytes throughout, without a gap
+	lens  *eye // on slices of such values; nil until somebody looks
+}
+
+// slice gives the values that lie there, one after the other.
+func (s *shape) slice(at unsafe.Pointer, n int) reflect.Value {
+	if s.lens == nil {
+		s.lens = newEye(s.list)
+		*s.lens.at = reflect.New(s.list).UnsafePointer()
+	}
+	*(*[]byte)(*s.lens.at) = unsafe.Slice((*byte)(at), n) // slices of all types are laid out alike
+	return s.lens.by.Elem()
 }
 
 // Without says what is not gone into: types by their text, such as "*rego.Set", and fields of a
@@ -64,6 +99,14 @@ type shapes struct {
 }
 
 func newShapes(without Without) shapes { return shapes{without, map[reflect.Type]*shape{}} }
+
+// pointer is the one that values of the shape are; nil where they are something else.
+func (s *shape) pointer() *part {
+	if s.typ.Kind() == reflect.Pointer && len(s.parts) == 1 {
+		return &s.parts[0]
+	}
+	return nil
+}
 
 // see returns the shape of a type. A field to be left out that a type does not have is a mistake,
 // and panics, so that no list of them outlives what it names.
@@ -163,35 +206,26 @@ func listAt(p unsafe.Pointer) (first unsafe.Pointer, n int) {
 // bytesAt are the bytes of what lies there, to be looked at.
 func bytesAt(p unsafe.Pointer, size uintptr) []byte { return unsafe.Slice((*byte)(p), size) }
 
-// mapAt is the map whose word lies there. A field that is not exported is reached like any other.
-func mapAt(p unsafe.Pointer, t reflect.Type) reflect.Value { return reflect.NewAt(t, p).Elem() }
-
 // entries are copies of what a map has, in no order.
 func entries(m reflect.Value, p *part) (keys, values reflect.Value) {
 	n := m.Len()
 	keys, values = reflect.MakeSlice(p.key.list, n, n), reflect.MakeSlice(p.of.list, n, n)
+	fill(m, keys, values)
+	return keys, values
+}
+
+func fill(m, keys, values reflect.Value) {
 	iter := m.MapRange()
 	for i := 0; iter.Next(); i++ {
 		keys.Index(i).SetIterKey(iter)
 		values.Index(i).SetIterValue(iter)
 	}
-	return keys, values
 }
 
-// heldAt is what the interface holds that lies there, by an address; nil where it holds nothing. It
-// is that of a copy, since what an interface holds never changes: where that is a pointer, what it
-// leads to may.
-func heldAt(p unsafe.Pointer, t reflect.Type) (at unsafe.Pointer, held reflect.Type) {
-	v := reflect.NewAt(t, p).Elem().Elem()
-	if !v.IsValid() {
-		return nil, nil
-	}
-	c := reflect.New(v.Type())
-	c.Elem().Set(v)
-	return c.UnsafePointer(), v.Type()
-}
-
-// elementAt is the address of an element of a slice.
-func elementAt(list reflect.Value, i int) unsafe.Pointer {
-	return list.Index(i).Addr().UnsafePointer()
+// copyOf is a copy of what an interface holds, by its address. What an interface holds never
+// changes: where that is a pointer, what it leads to may.
+func copyOf(held reflect.Value) unsafe.Pointer {
+	c := reflect.New(held.Type())
+	c.Elem().Set(held)
+	return c.UnsafePointer()
 }
