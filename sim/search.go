@@ -47,12 +47,20 @@ type node struct {
 	picks  []uint8 // of one action
 }
 
-// path is all choices from the beginning, by action.
-func (n *node) path() [][]uint8 {
+// way is what leads from the beginning, which is none of it, to the state.
+func (n *node) way() []*node {
 	if n.parent == nil {
 		return nil
 	}
-	return append(n.parent.path(), n.picks)
+	return append(n.parent.way(), n)
+}
+
+// choices are all those from the beginning.
+func (n *node) choices() (out []uint8) {
+	for _, n := range n.way() {
+		out = append(out, n.picks...)
+	}
+	return out
 }
 
 // reached is a state that an action led to.
@@ -136,13 +144,13 @@ func (s *Search) broken() bool {
 // failure is the first one that one alone would find, made again from the beginning.
 func (s *Search) failure() *Failure {
 	for _, r := range s.reached { // in order
-		picks := slices.Concat(r.node.path()...)
+		picks := r.node.choices()
 		if !r.failed {
 			i := slices.IndexFunc(s.failures, func(f failedEnd) bool { return s.endsAs(r.state, &f) })
 			if i < 0 {
 				continue
 			}
-			if len(r.node.path()) < s.b.Actions {
+			if len(r.node.way()) < s.b.Actions {
 				picks = append(picks, 0) // the end
 			}
 			picks = append(picks, s.failures[i].picks...)
@@ -226,6 +234,7 @@ func (s *Search) tries(kinds int) {
 func (s *Search) Work(more func(*Explored) bool) {
 	w := &searcher{s: s, more: more, course: &course{}, digest: newDigester(),
 		camera: rewind.NewCamera(rewind.Without{Types: opaque})}
+	defer w.close()
 	for {
 		job, from, ok := s.job()
 		if !ok {

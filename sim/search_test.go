@@ -164,7 +164,9 @@ func TestSearchLeavesNothingOut(t *testing.T) {
 		replays []bool
 	}{
 		"without disturbances": {Bounds{Segments: 1, Actions: 2}, both},
-		"one disturbance":      {Bounds{Segments: 1, Actions: 1, Disturbances: 1}, both},
+		"three actions": {Bounds{Segments: 1, Actions: 3,
+			acts: []string{"owner: rolls", "process: runs"}}, both},
+		"one disturbance": {Bounds{Segments: 1, Actions: 1, Disturbances: 1}, both},
 		"two disturbances": {Bounds{Segments: 1, Actions: 1, Disturbances: 2,
 			acts: []string{"process: runs"}}, both[:1]},
 		"after a disturbance": {Bounds{Segments: 1, Actions: 2, Disturbances: 1,

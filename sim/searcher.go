@@ -16,10 +16,12 @@ type searcher struct {
 
 	job, seq int
 	from     *node
-	h        *play
+	h        *play // nil until the first state
 	steps    *stepper
-	image    *rewind.Image // of the history at from; nil where it is made again each time
-	dirty    bool          // it is somewhere else now
+	// way leads from the beginning to from. What the next state has in common with this one is not
+	// made again.
+	way   []place
+	dirty bool // the history is somewhere else than at from
 	// left is what the process left where it was stopped on the way from from, by the choices that
 	// led there first.
 	left   map[uint64]string
@@ -28,17 +30,19 @@ type searcher struct {
 	cut    bool   // the history was ended, since another one was there and went on
 }
 
+// place is where a searcher was, and can put its history back to.
+type place struct {
+	at    *node         // nil in the beginning
+	image *rewind.Image // nil where histories are made again each time
+}
+
 // expand tries every action in a state, with all that can disturb it.
 func (w *searcher) expand(job int, from *node) {
 	w.job, w.seq, w.from = job, 0, from
 	w.left = map[uint64]string{}
 	w.begin()
-	defer func() { w.h.w.Close() }()
+	w.dirty = false
 	w.s.tries(len(w.steps.acts))
-	w.image, w.dirty = nil, false
-	if !w.s.replays {
-		w.image = w.camera.Take(w.h)
-	}
 	goesOn := true
 	if from.parent == nil {
 		goesOn = w.try(nil, func() bool { return w.comesTo(true) })
@@ -48,22 +52,60 @@ func (w *searcher) expand(job int, from *node) {
 	}
 }
 
-// begin makes the history that leads to the state.
+// begin brings the history to the state: from where its way parts from that to the one before, or
+// from the beginning.
 func (w *searcher) begin() {
-	path := w.from.path()
-	w.course.begun = false
-	w.course.begin(slices.Concat(path...))
 	w.again = true
 	defer func() { w.again = false }()
+	way := w.from.way()
+	n := 0
+	if w.h == nil || w.s.replays {
+		w.anew()
+	} else {
+		for n < len(way) && n+1 < len(w.way) && w.way[n+1].at == way[n] {
+			n++
+		}
+		w.way = w.way[:n+1]
+		w.way[n].image.Restore()
+	}
+	for _, next := range way[n:] {
+		w.repeat(next.picks, func() { w.steps.step() })
+		w.arrive(next)
+	}
+}
+
+// anew begins another history.
+func (w *searcher) anew() {
+	w.close()
+	w.course.begun = false
 	w.h = w.s.p.play(w.course, Options{Bounds: &w.s.b, search: w})
-	if !w.h.until(func() {
+	w.repeat(nil, func() {
 		w.h.begin()
 		w.steps = w.h.stepper()
-		for range path {
-			w.steps.step()
-		}
-	}) {
+	})
+	w.way = nil
+	w.arrive(nil)
+}
+
+// repeat makes again what was made before.
+func (w *searcher) repeat(picks []uint8, do func()) {
+	w.course.begin(picks)
+	if !w.h.until(do) {
 		panic("sim: what was made once is not made again")
+	}
+}
+
+func (w *searcher) arrive(at *node) {
+	p := place{at: at}
+	if !w.s.replays {
+		p.image = w.camera.Take(w.h)
+	}
+	w.way = append(w.way, p)
+}
+
+func (w *searcher) close() {
+	if w.h != nil {
+		w.h.w.Close()
 	}
 }
 
@@ -87,11 +129,10 @@ func (w *searcher) try(picks []uint8, do func() bool) bool {
 func (w *searcher) back() {
 	switch {
 	case !w.dirty:
-	case w.image != nil:
-		w.image.Restore()
-	default:
-		w.h.w.Close()
+	case w.s.replays:
 		w.begin()
+	default:
+		w.way[len(w.way)-1].image.Restore()
 	}
 	w.dirty = true
 }
