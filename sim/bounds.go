@@ -40,6 +40,24 @@ var boundedFaults = slices.Concat(
 	faultsOf(fault.OpIter, "gives no answer"),
 )
 
+// boundedChoices are what can become of a kind of call, by names: first that it is as it should be.
+var boundedChoices = func() map[fault.OpKind]*boundedChoice {
+	out := map[fault.OpKind]*boundedChoice{}
+	for _, f := range boundedFaults {
+		if out[f.kind] == nil {
+			out[f.kind] = &boundedChoice{[]string{"as it should"}, []storeFault{{}}}
+		}
+		c := out[f.kind]
+		c.names, c.faults = append(c.names, f.name), append(c.faults, f)
+	}
+	return out
+}()
+
+type boundedChoice struct {
+	names  []string
+	faults []storeFault
+}
+
 // faultsOf are the faults of a kind of call by their names; it panics where there is none.
 func faultsOf(kind fault.OpKind, names ...string) (out []storeFault) {
 	all := slices.Concat(uploadFaults, readFaults, deleteFaults, listFaults)

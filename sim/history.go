@@ -400,8 +400,11 @@ func (h *play) step() int {
 	return h.out.Steps
 }
 
-// mix goes on with the FNV-1a hash of the history.
+// mix goes on with the FNV-1a hash of the history. Nobody asks a search for it.
 func (h *play) mix(parts ...string) {
+	if h.opts.search != nil {
+		return
+	}
 	hash := h.hash
 	for _, p := range parts {
 		for i := range len(p) {
@@ -505,22 +508,16 @@ func (h *play) mayDisturb() bool {
 
 // disturb chooses whether this very call fails, in an exhaustive search.
 func (h *play) disturb(op fault.Op) {
-	b := h.opts.Bounds
-	if b == nil || !h.mayDisturb() || !h.w.acting {
+	if h.opts.Bounds == nil || !h.mayDisturb() || !h.w.acting {
 		return
 	}
-	names, faults := []string{"as it should"}, []storeFault{{}}
-	for _, f := range boundedFaults {
-		if f.kind == op.Kind {
-			names, faults = append(names, f.name), append(faults, f)
-		}
-	}
-	if len(names) == 1 {
+	may := boundedChoices[op.Kind]
+	if may == nil {
 		return
 	}
-	if i := choose.Pick(h.c, string(op.Kind), names, nil); i > 0 {
+	if i := choose.Pick(h.c, string(op.Kind), may.names, nil); i > 0 {
 		h.disturbed++
-		h.store = append(h.store, faults[i])
+		h.store = append(h.store, may.faults[i])
 	}
 }
 

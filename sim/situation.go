@@ -422,6 +422,9 @@ func verdict(f *gate.Facts, e rego.Evaluation, err error) string {
 // decided notes which rule decided about a segment last. What let it go counts for more than what
 // kept it at another time.
 func (h *play) decided(f *gate.Facts, e rego.Evaluation) {
+	if h.opts.search != nil {
+		return // a failure's own history is made without one
+	}
 	for _, r := range e.Reasons {
 		if r.Rule == "" {
 			continue
