@@ -276,6 +276,8 @@ func TestMapsWithinMaps(t *testing.T) {
 		if d.Of(root) == before {
 			t.Errorf("leaf %d is not seen", i)
 		}
-		l.n--
+		if l.n--; d.Of(root) != before {
+			t.Fatalf("with leaf %d as it was it is another", i)
+		}
 	}
 }
