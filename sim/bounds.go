@@ -31,6 +31,10 @@ func (b *Bounds) kinds() []string {
 var boundedActs = []string{"owner: rolls", "owner: rewrites a segment", "owner: drops the head",
 	"process: runs", "time: passes, and the process runs"}
 
+// lastPart says of the actions of which a part is what the process is let do which of its parts is
+// the last: where it stops in that one, nothing of the action follows.
+var lastPart = map[string]int{"process: runs": 1, "time: passes, and the process runs": 2}
+
 // boundedFaults are the faults of the store that it tries.
 var boundedFaults = slices.Concat(
 	faultsOf(fault.OpUpload, "has no effect", "times out, and took effect",

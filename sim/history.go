@@ -162,8 +162,8 @@ type play struct {
 	moment    int // of moments, at which the process stops next; negative for none
 	healing   bool
 	// disturbed counts the disturbances of an exhaustive search, part what the process was let do in
-	// the step that is being made.
-	disturbed, part int
+	// the step that is being made; last is the last part of that, where it is known.
+	disturbed, part, last int
 	// inRecovery arms what happens while the next process starts; nil for nothing.
 	inRecovery func()
 }
@@ -367,11 +367,17 @@ func (s *stepper) step() bool {
 		h.out.Faults[n-1].Count++
 	}
 	h.line(LaneStep, "%s", s.names[i])
+	h.last = lastPart[s.names[i]]
 	s.acts[i-1].do()
+	h.stepped()
+	return true
+}
+
+// stepped ends a step.
+func (h *play) stepped() {
 	h.part = 0
 	h.snapshot()
 	h.judge()
-	return true
 }
 
 // judge ends the history at the first broken promise.
@@ -608,6 +614,7 @@ func (h *play) alive(err error) {
 
 // crashed plays the end of a process, and what begins after it.
 func (h *play) crashed() {
+	h.opts.search.beforeStop(h)
 	h.ends()
 	h.opts.search.afterStop(h)
 	h.startProcess()

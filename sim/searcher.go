@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/tierd/tierd/internal/rewind"
@@ -22,6 +23,9 @@ type searcher struct {
 	// made again.
 	way   []place
 	dirty bool // the history is somewhere else than at from
+	// stop is where the process stopped last: the ways in which it can stop there are tried one after
+	// the other, and none of them makes again what was before.
+	stop stop
 	// left is what the process left where it was stopped on the way from from, by the choices that
 	// led there first.
 	left   map[uint64]string
@@ -36,10 +40,21 @@ type place struct {
 	image *rewind.Image // nil where histories are made again each time
 }
 
+// stop is a moment in which the process has stopped in the last part of an action.
+type stop struct {
+	picks []uint8       // that led there
+	image *rewind.Image // nil where there is none
+}
+
+// leads reports whether the choices go on from there.
+func (s *stop) leads(picks []uint8) bool {
+	return s.image != nil && len(picks) > len(s.picks) && bytes.HasPrefix(picks, s.picks)
+}
+
 // expand tries every action in a state, with all that can disturb it.
 func (w *searcher) expand(job int, from *node) {
 	w.job, w.seq, w.from = job, 0, from
-	w.left = map[uint64]string{}
+	w.left, w.stop = map[uint64]string{}, stop{}
 	w.begin()
 	w.dirty = false
 	w.s.tries(len(w.steps.acts))
@@ -115,8 +130,7 @@ func (w *searcher) try(picks []uint8, do func() bool) bool {
 	for open := [][]uint8{picks}; len(open) > 0; {
 		picks = open[len(open)-1]
 		open = open[:len(open)-1]
-		w.back()
-		w.course.begin(picks)
+		w.back(picks)
 		if !do() {
 			return false
 		}
@@ -125,9 +139,15 @@ func (w *searcher) try(picks []uint8, do func() bool) bool {
 	return true
 }
 
-// back puts the history back to where it is gone on from: by its image, or by making it again.
-func (w *searcher) back() {
+// back puts the history back to where it is gone on from with these choices: by its image, or by
+// making it again.
+func (w *searcher) back(picks []uint8) {
 	switch {
+	case w.stop.leads(picks):
+		w.stop.image.Restore()
+		w.course.begin(picks)
+		w.course.at = len(w.stop.picks)
+		return
 	case !w.dirty:
 	case w.s.replays:
 		w.begin()
@@ -135,12 +155,20 @@ func (w *searcher) back() {
 		w.way[len(w.way)-1].image.Restore()
 	}
 	w.dirty = true
+	w.course.begin(picks)
 }
 
-// act makes one action, and reports whether the search goes on.
+// act makes one action, or what is left of it, and reports whether the search goes on.
 func (w *searcher) act() bool {
 	w.cut = false
-	through := w.h.until(func() { w.steps.step() })
+	through := w.h.until(func() {
+		if w.course.at == 0 {
+			w.steps.step()
+		} else {
+			w.h.crashed()
+			w.h.stepped()
+		}
+	})
 	return w.comesTo(through)
 }
 
@@ -185,8 +213,8 @@ func (w *searcher) judgeEnd(r *reached) {
 		if open = w.course.others(open[:len(open)-1], len(picks)); len(open) == 0 {
 			return
 		}
-		w.back()
-		w.course.begin(r.node.picks)
+		w.stop = stop{}
+		w.back(r.node.picks)
 		w.again = true
 		w.h.until(func() { w.steps.step() })
 		w.again = false
@@ -216,6 +244,16 @@ func (w *searcher) remembered() *remembered {
 		return nil
 	}
 	return w.s.remembered
+}
+
+// beforeStop is told when the process stops, before it is chosen how.
+func (w *searcher) beforeStop(h *play) {
+	if w == nil || w.again || w.s.replays || h.healing || h.part != h.last {
+		return
+	}
+	if picks := w.course.picks[:w.course.at]; w.stop.image == nil || !bytes.Equal(picks, w.stop.picks) {
+		w.stop = stop{slices.Clone(picks), w.camera.Take(h)}
+	}
 }
 
 // afterStop is told when the process has stopped: where it left the same before, the history goes
