@@ -43,6 +43,8 @@ type system struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
 	lookEvery      time.Duration // at evaluations of policies; 0 is a second
+	// allowGarbage has the collector leave more to lie. It is nil where GOGC is the user's own.
+	allowGarbage func(context.Context)
 }
 
 // app is what every command runs with.

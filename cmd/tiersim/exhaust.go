@@ -67,6 +67,9 @@ func (c *exhaustCmd) Run(a *app) error {
 		ctx, cancel = context.WithTimeout(ctx, c.Budget)
 		defer cancel()
 	}
+	if a.allowGarbage != nil {
+		a.allowGarbage(ctx)
+	}
 	s := status{a: a}
 	search := p.Search(b)
 	work := func() {

@@ -12,19 +12,15 @@ import (
 	_ "time/tzdata" // so that time zones in policies mean something on a machine without a database
 )
 
-// gcPercent lets the heap grow to five times what lives. Histories make much garbage, and what
-// lives are a few compiled policies and plugins: to look through them less often saves a third of
-// the processor's time.
-const gcPercent = 400
-
 func main() {
+	sys := system{stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		sys.allowGarbage = allowGarbage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second one ends the process at once
-	code := run(ctx, os.Args[1:], system{stdout: os.Stdout, stderr: os.Stderr,
-		lookupEnv: os.LookupEnv})
+	code := run(ctx, os.Args[1:], sys)
 	stop()
 	os.Exit(code)
 }
