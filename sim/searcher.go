@@ -251,7 +251,8 @@ func (w *searcher) beforeStop(h *play) {
 	if w == nil || w.again || w.s.replays || h.healing || h.part != h.last {
 		return
 	}
-	if picks := w.course.picks[:w.course.at]; w.stop.image == nil || !bytes.Equal(picks, w.stop.picks) {
+	picks := w.course.picks[:w.course.at]
+	if w.stop.image == nil || !bytes.Equal(picks, w.stop.picks) {
 		w.stop = stop{slices.Clone(picks), w.camera.Take(h)}
 	}
 }
