@@ -124,6 +124,10 @@ func TestAStartMovesOverAPrefixAlone(t *testing.T) {
 		"something below is copied still": {func(r *rig) []tier.Position {
 			return []tier.Position{r.copied(10)}
 		}, 0, tier.CodePrefixBlocked},
+		"a copy below was not asked about": {func(r *rig) []tier.Position {
+			r.copied(0)
+			return []tier.Position{r.copied(10)}
+		}, 0, tier.CodePrefixBlocked},
 		"it was cut off": {func(r *rig) []tier.Position {
 			pos := r.copied(0)
 			clip, err := r.ledger.Append(context.Background(), tier.Diverged{Log: orders, Offset: 5,

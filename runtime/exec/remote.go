@@ -134,9 +134,11 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		r := &facts.Safety.Remote
 		r.Logical, r.LedgerKnows = true, knows
 		below := c.Next <= state.Copied || facts.Log.State != tier.Enabled // nothing is still copied
-		// At a hole it stops: what came back there is to be copied, and asked about, before that goes
-		// which lies behind it.
-		r.Oldest = tier.TruthOf(below && (i == 0 || c.Base <= m.Start))
+		first, err := x.comesFirst(&state, m.Start, c.Base, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		r.Oldest = tier.TruthOf(below && first)
 		facts.Safety.Window = m.Window.At(facts.Now, g.Brake.Per).Plus(1, facts.Seg.Bytes)
 		v := g.Gate.Judge(ctx, facts) // nothing is deleted before Remove, which asks again
 		if !v.Delete {
@@ -176,6 +178,22 @@ func (x *Executor) expire(ctx context.Context, f engine.Expire) (engine.Result, 
 		return moved, err
 	}
 	return r, err
+}
+
+// comesFirst reports whether a log that is to begin at start has nothing below base. What lies
+// below the oldest candidate may be in no tier, or be a copy of which the engine has not heard. At
+// a hole behind that it stops: what came back there is to be copied, and asked about, before that
+// goes which lies behind it.
+func (x *Executor) comesFirst(s *tier.LogState, start, base tier.Offset, oldest bool) (bool,
+	error) {
+	if base <= start {
+		return true, nil
+	}
+	if !oldest {
+		return false, nil
+	}
+	stays, err := x.copyBelow(s.Log, base)
+	return err == nil && stays == nil, err
 }
 
 // without is what the log has in the store once it no longer begins with the segment: limits of
