@@ -13,8 +13,9 @@ import (
 )
 
 // document is an object of a manifest, an entry or a checkpoint, as the oracle reads it: by
-// encoding/json, or plainDocument, which says the same, and by none of the daemon's own decoders,
-// so that what one of these takes for proof and is none does not pass for it here as well.
+// encoding/json, or plainDocument, and by none of the daemon's own decoders, so that what one of
+// these takes for proof and is none does not pass for it here as well. plainDocument shares with
+// them how a number or a text is read; that it says what encoding/json does, a test shows.
 type document struct {
 	Version int
 	Kind    string

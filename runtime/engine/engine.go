@@ -65,7 +65,8 @@ type tableIndex struct {
 	deleting   bool        // one Delete or Expire of a table at a time keeps the brake's count exact
 	pausing    bool
 	changing   bool   // a ChangeTier is under way
-	governing  string // the entry of a Govern that is under way; "" where none is
+	governing  bool   // a Govern is under way
+	noting     string // its entry
 	draining   bool   // no deletion begins: the table is about to become DISABLING
 	removing   int    // Remove effects in flight
 	want       queue  // logs whose oldest segment may go now, in either tier
@@ -286,9 +287,9 @@ func (e *Engine) config(t *tableIndex) (tier.Table, bool) {
 		t.cfg, t.governed = e.settings.Table(t.name)
 		t.generation = e.settings.Generation
 	}
-	if t.governing != "" { // it governed, and is about to be on record
+	if t.governing { // the entry governed, and is about to be on record
 		noted := t.state
-		noted.Entry = t.governing
+		noted.Entry = t.noting
 		return t.cfg, !noted.Frozen(t.cfg, t.governed)
 	}
 	return t.cfg, !t.state.Frozen(t.cfg, t.governed)

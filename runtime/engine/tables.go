@@ -63,15 +63,15 @@ func (e *Engine) tend(t *tableIndex) {
 func (e *Engine) govern(t *tableIndex, cfg tier.Table) {
 	over := t.state.Dropped != 0 && t.state.State == tier.Disabled
 	same := cfg.Governor == "" || t.state.Entry == cfg.Governor
-	if t.governing != "" || same && !over || e.now < t.retryAt {
+	if t.governing || same && !over || e.now < t.retryAt {
 		return
 	}
-	t.governing = cfg.Governor
+	t.governing, t.noting = true, cfg.Governor
 	e.emit(Govern{ID: e.id(), Table: t.name, Entry: cfg.Governor})
 }
 
 func (e *Engine) governFinished(t *tableIndex, f Govern, res Result) {
-	t.governing = ""
+	t.governing = false
 	if _, ok := res.(Done); !ok {
 		e.tableFailed(t)
 		return
@@ -93,7 +93,7 @@ func (e *Engine) dropped(ev TableDropped) {
 // none begins.
 func (e *Engine) Busy(table string) bool {
 	t := e.table(table)
-	return t.deleting || t.removing > 0 || t.changing || t.governing != "" || t.pausing ||
+	return t.deleting || t.removing > 0 || t.changing || t.governing || t.pausing ||
 		slices.ContainsFunc(t.logs, func(l *logIndex) bool { return l.moving })
 }
 

@@ -178,3 +178,21 @@ func TestAnEntryCountsBeforeItIsOnRecord(t *testing.T) {
 	r.none()
 	r.code(tier.CodeFrozen)
 }
+
+// TestADropEndsOnce: that its table is DISABLED is noted by one effect, whatever its entry is.
+func TestADropEndsOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings())
+	r.seen(tail(0))
+	r.opened(0)
+	s := tableIn(tier.Disabled, tier.PolicyDelete)
+	s.Dropped = epochStart
+	r.open = nil
+	r.step(TableDropped{State: s})
+	r.e.evaluateTable("orders")
+	r.step(Tick{})
+	take[Govern](r)
+	if r.none(); !r.e.Busy("orders") {
+		t.Error("the end of the drop is being noted, and nothing is under way")
+	}
+}
