@@ -103,6 +103,7 @@ type Oracle struct {
 	tolerated  time.Duration // of World.passed, when the store's clock was last seen to be right
 	vouched    vouched
 	changed    bool // something did, since rest looked
+	inTime     bool // since the last rest something was committed when it was not long astray
 	blind      bool // it only takes notes
 	departures []departed
 	fence      fence
@@ -416,6 +417,7 @@ func (s *segmentRecord) knows(f fileName, data []byte) *version {
 func (o *Oracle) see(p Point) {
 	o.changed = true
 	o.tick()
+	o.inTime = o.inTime || p.Place == InLedger && !o.longAstray()
 	if p.Place == InLedger || o.blind {
 		return // the medium must not be looked at within a commit; it is judged after
 	}
@@ -439,6 +441,7 @@ func (o *Oracle) rest() {
 		return
 	}
 	o.changed = false
+	defer func() { o.inTime = false }()
 	ledger, err := o.w.ledgerNow()
 	if err != nil {
 		o.violate(Recovered, "the ledger cannot be opened: %v", err)
