@@ -35,11 +35,19 @@ type Problem struct {
 // all the same. An error means that the manifest could not be read, and that there is no telling
 // what it says.
 func (s *Store) Manifest(ctx context.Context, log tier.LogID) ([]tier.Fact, []Problem, error) {
+	return s.ManifestPast(ctx, log, nil)
+}
+
+// ManifestPast is Manifest for those who look for what is wrong, and go on past an object that the
+// store does not give. Past is given the error: where it returns one that is tier.ErrUnread, that
+// is a problem of this object alone.
+func (s *Store) ManifestPast(ctx context.Context, log tier.LogID, past func(error) error) (
+	[]tier.Fact, []Problem, error) {
 	l, err := s.listManifest(ctx, log)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := manifest{problems: l.problems}
+	m := manifest{problems: l.problems, past: past}
 	for level := uint8(tier.CheckpointLevelMax); level >= 1; level-- {
 		for _, k := range l.checkpoints[level] {
 			if m.covers(firstOf(level, k.Block)) {
@@ -85,6 +93,7 @@ type manifest struct {
 	facts    []tier.Fact
 	problems []Problem
 	covered  [tier.CheckpointLevelMax + 1]blocks
+	past     func(error) error
 }
 
 type blocks map[uint64]bool
@@ -107,13 +116,20 @@ func (m *manifest) covers(pos tier.Position) bool {
 }
 
 // took reports whether the object at key could be read. What is wrong with the object itself is a
-// problem of this object alone; any other error ends the reading.
+// problem of this object alone; any other error ends the reading, unless it is gone past.
 func (m *manifest) took(key string, err error) (bool, error) {
 	switch {
 	case err == nil:
 		return true, nil
 	case errors.Is(err, tier.ErrDamaged), errors.Is(err, tier.ErrNewer),
 		errors.Is(err, tier.ErrVanished):
+		m.problems = append(m.problems, Problem{key, err})
+		return false, nil
+	}
+	if m.past != nil {
+		err = m.past(err)
+	}
+	if errors.Is(err, tier.ErrUnread) {
 		m.problems = append(m.problems, Problem{key, err})
 		return false, nil
 	}

@@ -3,6 +3,7 @@ package objstore
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -244,6 +245,33 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 	b.faults.SetHook(fault.On(fault.OpIter, fault.Effect{Hide: hide}))
 	if facts, problems := b.manifest(t); len(facts) != 1 || len(problems) != 0 {
 		t.Errorf("%v, %v", facts, problems)
+	}
+}
+
+// TestManifestPastWhatIsNotGiven: an entry that the store does not give is a problem, and the
+// others are read, for those who want that; without it, any error is the end.
+func TestManifestPastWhatIsNotGiven(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.published(t, add(1), add(2), add(3))
+	key, err := b.keys.Entry(orders, 2, attempt(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.faults.SetHook(func(op fault.Op) fault.Effect {
+		if op.Key == key {
+			return fault.Effect{Err: fault.ErrDenied}
+		}
+		return fault.Effect{}
+	})
+	past := func(err error) error { return fmt.Errorf("%w: %w", tier.ErrUnread, err) }
+	facts, problems, err := b.ManifestPast(t.Context(), orders, past)
+	if err != nil || !slices.Equal(positions(facts), []tier.Position{1, 3}) || len(problems) != 1 ||
+		problems[0].Key != key || !errors.Is(problems[0].Err, fault.ErrDenied) {
+		t.Errorf("%v, %v, %v", facts, problems, err)
+	}
+	if facts, _, err := b.Manifest(t.Context(), orders); !errors.Is(err, fault.ErrDenied) {
+		t.Errorf("%v, %v", facts, err)
 	}
 }
 

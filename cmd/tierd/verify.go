@@ -39,9 +39,12 @@ and CRC32C, and in Kafka and Fluss logs the checksum of every record batch; acco
 offset below the copied offset; and lists objects that nothing names. It changes nothing and reads
 no local file.
 
-Recorded holes, and orphans that are too young to be collected, are listed and are no failure.
+Recorded holes, and orphans that are too young to be collected, are listed and are no failure. What
+the store does not give while it gives others is listed as unread, neither sound nor lost, and the
+rest is looked at. Where it gives nothing, verify ends with an error.
 
-Exit code: 0 if all is as it should be, 1 if anything is not, 3 if it cannot be looked at.
+Exit code: 0 if all is as it should be, 1 if anything is not, 3 if nothing is wrong and something is
+unread, or nothing can be looked at.
 
 Examples:
 
@@ -58,6 +61,7 @@ type verified struct {
 	Objects   int64             `json:"objects"`    // of them
 	Read      int64             `json:"read"`       // copies that were read back
 	BytesRead int64             `json:"bytes_read"` // of them
+	Unread    int64             `json:"unread"`     // findings of what the store did not give
 	Findings  api.List[finding] `json:"findings"`
 }
 
@@ -94,16 +98,35 @@ func (c *verifyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	v.store = s
+	v.store, v.asked = s, patient(s)
 	err = v.run()
 	if err := errors.Join(err, done()); err != nil {
 		return err
 	}
 	err = c.print(a, v.out, func(p *page) { printVerified(p, &v.out) })
-	if err == nil && v.out.fail() {
+	switch {
+	case err != nil:
+		return err
+	case v.out.fail():
 		return errCheck
+	case v.out.Unread > 0:
+		return fmt.Errorf("the store did not give all: of what is unread (%d) nothing is known",
+			v.out.Unread)
 	}
-	return err
+	return nil
+}
+
+// patient makes a store go past what it does not give while it gives the owner object.
+func patient(s daemon.Stored) *verify.Patient {
+	return &verify.Patient{Stored: s, Within: 10 * time.Minute, Now: time.Now,
+		Answers: func(ctx context.Context) error {
+			_, err := s.Owner(ctx)
+			if errors.Is(err, tier.ErrVanished) || errors.Is(err, tier.ErrDamaged) ||
+				errors.Is(err, tier.ErrNewer) {
+				return nil
+			}
+			return err
+		}}
 }
 
 // fail tells whether anything is not as it should be.
@@ -125,6 +148,7 @@ type verifier struct {
 	app      *app
 	cfg      *config.Config
 	store    daemon.Stored
+	asked    *verify.Patient // the same store
 	subject  string
 	fraction float64
 	seed     uint64
@@ -219,32 +243,33 @@ func (v *verifier) run() error {
 	}
 	for _, l := range v.of {
 		g.Go(func() error {
-			list, err := verify.Manifest(ctx, v.store, l)
+			list, err := verify.Manifest(ctx, v.asked, l)
 			v.found(list...)
 			return err
 		})
 	}
 	for _, j := range jobs {
 		g.Go(func() error {
-			list, err := verify.Entry(ctx, v.store, j.log, &j.copy)
+			list, err := verify.Entry(ctx, v.asked, j.log, &j.copy)
 			if v.found(list...); err != nil {
 				return err
 			}
 			if !j.read {
-				list, err = verify.Sizes(ctx, v.store, j.log.ID, &j.copy)
+				list, err = verify.Sizes(ctx, v.asked, j.log.ID, &j.copy)
 				v.found(list...)
 				return err
 			}
 			r := verify.Reading{Done: func(n int64) { bytes.Add(n); v.bar.add(n) }}
-			list, err = r.Content(ctx, v.store, j.log.ID, j.log.Layout, &j.copy)
-			read.Add(1)
-			v.found(list...)
+			list, err = r.Content(ctx, v.asked, j.log.ID, j.log.Layout, &j.copy)
+			if v.found(list...); err == nil && !slices.ContainsFunc(list, notRead) {
+				read.Add(1)
+			}
 			return err
 		})
 	}
 	g.Go(func() error {
 		now := tier.TimeOf(time.Now())
-		list, err := verify.Orphans(ctx, v.store, v.logs, now, tier.Time(v.cfg.Limits.OrphanAge),
+		list, err := verify.Orphans(ctx, v.asked, v.logs, now, tier.Time(v.cfg.Limits.OrphanAge),
 			func(id tier.LogID) bool { return subjectHas(v.subject, id) })
 		v.found(list...)
 		return err
@@ -254,6 +279,11 @@ func (v *verifier) run() error {
 	}
 	v.out.Read, v.out.BytesRead = read.Load(), bytes.Load()
 	return v.settle(v.app.ctx)
+}
+
+// notRead tells whether an object of which this was found was not read to its end.
+func notRead(f verify.Finding) bool {
+	return f.Kind == verify.KindLost || f.Kind == verify.KindSize || f.Kind == verify.KindUnread
 }
 
 // owner looks at the object that says whose ledger it is.
@@ -282,8 +312,8 @@ func (v *verifier) found(list ...verify.Finding) {
 // settle asks the ledger again about what was found: a daemon that runs may have removed, copied or
 // recorded something meanwhile.
 func (v *verifier) settle(ctx context.Context) error {
-	fails := func(f verify.Finding) bool { return !f.Notice }
-	if slices.ContainsFunc(v.findings, fails) {
+	open := func(f verify.Finding) bool { return !f.Notice }
+	if slices.ContainsFunc(v.findings, open) {
 		before := v.of
 		v.of, v.logs = nil, nil
 		if err := v.gather(); err != nil {
@@ -293,12 +323,18 @@ func (v *verifier) settle(ctx context.Context) error {
 			return !f.Notice && !stillSo(&f, before, v.of)
 		})
 	}
+	rank := func(f *verify.Finding) int {
+		switch {
+		case f.Fails():
+			return 0
+		case f.Notice:
+			return 2
+		}
+		return 1
+	}
 	slices.SortStableFunc(v.findings, func(a, b verify.Finding) int {
-		if a.Notice != b.Notice {
-			if b.Notice {
-				return -1
-			}
-			return 1
+		if c := cmp.Compare(rank(&a), rank(&b)); c != 0 {
+			return c
 		}
 		if c := a.Log.Compare(b.Log); c != 0 {
 			return c
@@ -309,7 +345,10 @@ func (v *verifier) settle(ctx context.Context) error {
 		return cmp.Compare(b.Range.Next, a.Range.Next) // what says more goes first
 	})
 	for _, f := range v.once() {
-		x := finding{Kind: f.Kind, Text: f.Text, Fails: !f.Notice}
+		x := finding{Kind: f.Kind, Text: f.Text, Fails: f.Fails()}
+		if f.Kind == verify.KindUnread {
+			v.out.Unread++
+		}
 		if f.Log != (tier.LogID{}) {
 			x.Log = f.Log.String()
 		}
@@ -325,7 +364,8 @@ func (v *verifier) settle(ctx context.Context) error {
 }
 
 // once are the findings without what is said twice of an entry or checkpoint: it may be met by its
-// name and in the listing, and what the manifest lacks where it is lost is met once more.
+// name and in the listing, and what the manifest lacks where it is lost, or not given, is met once
+// more.
 func (v *verifier) once() []verify.Finding {
 	told, of := map[string]bool{}, map[objstore.Key]bool{}
 	entry := func(log tier.LogID, pos tier.Position) objstore.Key {
@@ -333,15 +373,17 @@ func (v *verifier) once() []verify.Finding {
 	}
 	for _, f := range v.findings {
 		k, err := v.store.Keys().Parse(f.Object)
-		if err == nil && f.Kind == verify.KindManifest && k.Kind == objstore.KeyEntry {
+		if err == nil && k.Kind == objstore.KeyEntry &&
+			(f.Kind == verify.KindManifest || f.Kind == verify.KindUnread) {
 			of[entry(k.Log, k.Position)] = true
 		}
 	}
 	return slices.DeleteFunc(v.findings, func(f verify.Finding) bool {
-		if f.Kind != verify.KindManifest {
+		switch {
+		case f.Kind == verify.KindUnread && f.Object != "":
+		case f.Kind != verify.KindManifest:
 			return false
-		}
-		if f.Object == "" {
+		case f.Object == "":
 			return of[entry(f.Log, f.Position)]
 		}
 		again := told[f.Object]
@@ -373,7 +415,7 @@ func stillSo(f *verify.Finding, before, after []*verify.Log) bool {
 	case f.Kind == verify.KindManifest && f.Object == "":
 		return slices.ContainsFunc(now.Facts, func(x tier.Fact) bool { return x.Position == f.Position })
 	case f.Kind == verify.KindLost, f.Kind == verify.KindSize, f.Kind == verify.KindContent,
-		f.Kind == verify.KindBatch:
+		f.Kind == verify.KindBatch, f.Kind == verify.KindUnread && !f.Range.Empty():
 		return slices.ContainsFunc(now.Counted, func(c tier.Counted) bool {
 			return c.Position == f.Position
 		})
@@ -394,17 +436,23 @@ func printVerified(p *page, v *verified) {
 		if f.Object != nil && !strings.Contains(f.Text, *f.Object) {
 			text += " (" + *f.Object + ")"
 		}
-		if f.Fails {
+		switch {
+		case f.Fails:
 			p.alarm("! %s", text)
-		} else {
+		case f.Kind == verify.KindUnread:
+			p.alarm("? %s", text)
+		default:
 			p.line("  %s", text)
 		}
 	}
-	verdict := "ok"
+	verdict, unread := "ok", ""
+	if v.Unread > 0 {
+		verdict, unread = "unknown", fmt.Sprintf("; %d unread", v.Unread)
+	}
 	if v.fail() {
 		verdict = "not ok"
 	}
-	p.line("%s: %s, %s, %s; %s read back (%s)", verdict, tier.Count(v.Logs, "log"),
+	p.line("%s: %s, %s, %s; %s read back (%s)%s", verdict, tier.Count(v.Logs, "log"),
 		tier.Count(v.Segments, "copy"), tier.Count(v.Objects, "object"), tier.Count(v.Read, "copy"),
-		humanBytes(v.BytesRead))
+		humanBytes(v.BytesRead), unread)
 }

@@ -21,11 +21,12 @@ import (
 // Stored is a store for those who check or restore what it has.
 type Stored struct{ *objstore.Store }
 
-var _ verify.Store = Stored{}
+var _ verify.Stored = Stored{}
 
-// Facts implements verify.Store.
-func (s Stored) Facts(ctx context.Context, log tier.LogID) ([]tier.Fact, map[string]error, error) {
-	facts, problems, err := s.Manifest(ctx, log)
+// FactsPast implements verify.Stored.
+func (s Stored) FactsPast(ctx context.Context, log tier.LogID, past func(error) error) (
+	[]tier.Fact, map[string]error, error) {
+	facts, problems, err := s.ManifestPast(ctx, log, past)
 	wrong := map[string]error{}
 	for _, p := range problems {
 		wrong[p.Key] = p.Err

@@ -14,4 +14,6 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrNewer: a stored format has a version that this tierd does not know.
 	ErrNewer = errors.New("written by a newer version")
+	// ErrUnread: the store gives others and not this object, of which nothing is known.
+	ErrUnread = errors.New("not given")
 )

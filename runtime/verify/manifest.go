@@ -14,12 +14,20 @@ import (
 // entries that are of no copy, and the checkpoints. For those of copies there is Entry.
 func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
 	facts, wrong, err := s.Facts(ctx, l.ID)
-	if err != nil {
+	partly := errors.Is(err, tier.ErrUnread)
+	var out []Finding
+	switch {
+	case partly:
+		out = append(out, Finding{Kind: KindUnread, Log: l.ID, Text: err.Error()})
+	case err != nil:
 		return nil, err
 	}
-	var out []Finding
 	for key, why := range wrong {
-		out = append(out, Finding{Kind: KindManifest, Log: l.ID, Object: key, Text: why.Error()})
+		x := Finding{Kind: KindManifest, Log: l.ID, Object: key, Text: why.Error()}
+		if errors.Is(why, tier.ErrUnread) {
+			x.Kind, partly = KindUnread, true
+		}
+		out = append(out, x)
 	}
 	slices.SortFunc(out, func(a, b Finding) int { return cmp.Compare(a.Object, b.Object) })
 	there := byPosition(facts)
@@ -34,6 +42,9 @@ func Manifest(ctx context.Context, s Store, l *Log) ([]Finding, error) {
 		f := &l.Facts[i]
 		if slices.Contains(l.Unpublished, f.Position) || there.says(f) {
 			continue
+		}
+		if partly && len(there[f.Position]) == 0 {
+			continue // what was not given may say it; the entry itself is looked at by its name
 		}
 		x := Finding{Kind: KindManifest, Log: l.ID, Position: f.Position,
 			Text: fmt.Sprintf("the manifest says nothing of position %d", f.Position)}
@@ -92,6 +103,9 @@ func manifestFinding(x Finding, err error) ([]Finding, error) {
 	case errors.Is(err, tier.ErrVanished), errors.Is(err, tier.ErrDamaged),
 		errors.Is(err, tier.ErrNewer):
 		x.Kind, x.Text = KindManifest, err.Error()
+		return []Finding{x}, nil
+	case errors.Is(err, tier.ErrUnread):
+		x.Kind, x.Text = KindUnread, err.Error()
 		return []Finding{x}, nil
 	}
 	return nil, err

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,6 +55,9 @@ func Orphans(ctx context.Context, s Store, logs []*Log, now, age tier.Time,
 		out = append(out, f)
 		return nil
 	})
+	if errors.Is(err, tier.ErrUnread) {
+		return append(out, Finding{Kind: KindUnread, Text: err.Error()}), nil
+	}
 	return out, err
 }
 

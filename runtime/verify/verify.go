@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -28,6 +29,8 @@ const (
 	KindHole     Kind = "hole"     // offsets that are recorded as being in neither tier
 	KindOrphan   Kind = "orphan"   // an object that nothing names
 	KindOwner    Kind = "owner"    // the object that says whose ledger it is; of no log
+	// KindUnread is an object, or a listing, that the store did not give: what it has is not known.
+	KindUnread Kind = "unread"
 )
 
 // Finding is something that is not as it should be, or that is worth knowing.
@@ -41,8 +44,12 @@ type Finding struct {
 	Notice   bool // it is as it should be, and worth knowing
 }
 
+// Fails tells whether something is not as it should be.
+func (f *Finding) Fails() bool { return !f.Notice && f.Kind != KindUnread }
+
 // Store is the object store, as far as verifying asks it. Methods are safe for concurrent use;
-// tier.ErrVanished and tier.ErrDamaged are wrapped.
+// tier.ErrVanished and tier.ErrDamaged are wrapped. What is tier.ErrUnread is a finding of its own;
+// any other error ends the look.
 type Store interface {
 	Files
 	// Facts reads the manifest of a log, and what in it is not as it should be, by key.
@@ -120,8 +127,11 @@ func (l *Log) Gaps() []Finding {
 	}
 	for _, h := range l.Holes {
 		left = left.Subtract(h.Range)
-		if h.Next > l.Start {
-			out = append(out, Finding{Kind: KindHole, Log: l.ID, Range: h.Range, Notice: true,
+		if h.Next <= l.Start {
+			continue
+		}
+		for _, r := range l.uncopied(h.Range) { // what it had may have come back, and been copied
+			out = append(out, Finding{Kind: KindHole, Log: l.ID, Range: r, Notice: true,
 				Text: fmt.Sprintf("in neither tier: %s, recorded %s", h.Cause, h.At)})
 		}
 	}
@@ -130,6 +140,18 @@ func (l *Log) Gaps() []Finding {
 			Text: "below the copied offset, and neither a copy nor a hole has them"})
 	}
 	return out
+}
+
+// uncopied is what of the range no copy that counts has.
+func (l *Log) uncopied(r tier.Range) tier.RangeSet {
+	left := tier.RangeSet{}.Add(r)
+	i, _ := slices.BinarySearchFunc(l.Counted, r.Base, func(c tier.Counted, b tier.Offset) int {
+		return cmp.Compare(c.Base, b)
+	})
+	for i = max(i-1, 0); i < len(l.Counted) && l.Counted[i].Base < r.Next; i++ {
+		left = left.Subtract(l.Counted[i].Range)
+	}
+	return left
 }
 
 // Sizes looks at each object of the copy.
@@ -154,6 +176,8 @@ func found(s Files, log tier.LogID, c *tier.Copy, k tier.ObjectKey, kind Kind, e
 		return nil, nil
 	case errors.Is(err, tier.ErrVanished):
 		kind = KindLost
+	case errors.Is(err, tier.ErrUnread):
+		kind = KindUnread
 	case !errors.Is(err, tier.ErrDamaged):
 		return nil, err
 	}

@@ -272,6 +272,15 @@ func TestGaps(t *testing.T) {
 	if got := strings.Join(texts, ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	l.Counted = append(l.Counted, tier.Counted{Range: tier.Range{Base: 25, Next: 33}},
+		tier.Counted{Range: tier.Range{Base: 36, Next: 50}})
+	texts = nil
+	for _, f := range l.Gaps() { // what a hole had may be copied after all
+		texts = append(texts, fmt.Sprintf("%s %s", f.Kind, f.Range))
+	}
+	if got := strings.Join(texts, ", "); got != "hole [33, 36), gap [20, 25), gap [50, 60)" {
+		t.Errorf("copied after all: %s", got)
+	}
 	if l.Start = 60; len(l.Gaps()) > 0 {
 		t.Errorf("below the log start: %+v", l.Gaps())
 	}
