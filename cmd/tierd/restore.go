@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +39,9 @@ checkpoints that the source's own program looks for. Every file is compared with
 checksums of its record batches before it gets its name. A restore that was stopped or killed goes
 on where it stopped when it is called again. Nothing that is there is ever replaced.
 
+What the store has lost or altered, or does not give, is listed with its offsets, and all else is
+written, also behind it. The directory is not complete then, and the exit code is 3.
+
 What was never copied is not restored: the segment that was being written, and whatever is not of a
 log. docs/reading.md tells how to start a broker on a restored directory.
 
@@ -57,6 +62,18 @@ type restored struct {
 	Bytes    int64                 `json:"bytes"`   // of them
 	Written  int64                 `json:"written"` // of the files, by this run
 	Kept     int64                 `json:"kept"`    // of the files: they were there, and are right
+	Missing  api.List[missingFile] `json:"missing"` // of the files: the store does not have them
+}
+
+// missingFile is a file of a copy that cannot be restored.
+type missingFile struct {
+	Kind   string      `json:"kind"` // "lost", "damaged" or "unread"
+	Log    string      `json:"log"`
+	Base   tier.Offset `json:"base"`
+	Next   tier.Offset `json:"next"`
+	File   string      `json:"file"` // below the target
+	Object string      `json:"object"`
+	Text   string      `json:"text"`
 }
 
 type restoredLog struct {
@@ -118,11 +135,11 @@ func (c *restoreCmd) Run(a *app) error {
 	}
 	if !c.DryRun {
 		m := restore.Marker{LedgerID: ledger, Subject: c.Subject, From: o.From, Until: o.Until}
-		if err := c.write(a, cfg, plan, m, &out); err != nil {
+		if err = c.write(a, cfg, plan, m, &out); err != nil && len(out.Missing) == 0 {
 			return err
 		}
 	}
-	return c.print(a, out, func(p *page) { printRestored(p, &out) })
+	return errors.Join(c.print(a, out, func(p *page) { printRestored(p, &out) }), err)
 }
 
 // gather asks the ledger for the logs, all at once.
@@ -172,35 +189,90 @@ func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m res
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	bar := newTimedBar(a, "restored ", plan.Bytes())
 	defer bar.finish()
-	t := &restore.Target{Dir: dir, Store: s, Done: bar.add, SetTime: func(name string,
+	t := &restore.Target{Dir: dir, Store: patient(s), Done: bar.add, SetTime: func(name string,
 		at tier.Time) error {
 		return os.Chtimes(filepath.Join(c.To, filepath.FromSlash(name)), time.Time{}, at.Std())
 	}}
 	if out.Resumed, err = t.Begin(m, plan); err != nil {
 		return fmt.Errorf("%s: %w", c.To, err)
 	}
+	missing, err := c.fill(a.ctx, t, plan, out)
+	if err == nil {
+		err = out.lack(s, missing)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is not complete: %w", c.To, err)
+	}
+	return nil
+}
+
+// missed is a file that the store does not have, and why.
+type missed struct {
+	*restore.File
+	why error
+}
+
+// fill writes all that can be had, and returns what cannot, in the order of the plan.
+func (c *restoreCmd) fill(ctx context.Context, t *restore.Target, plan *restore.Plan,
+	out *restored) (missing []missed, err error) {
 	var kept atomic.Int64
-	err = each(a.ctx, c.Workers, plan.Files, func(ctx context.Context, f *restore.File) error {
+	var mu sync.Mutex // guards whys
+	whys := map[*restore.File]error{}
+	err = each(ctx, c.Workers, plan.Files, func(ctx context.Context, f *restore.File) error {
 		was, err := t.File(ctx, f)
+		if _, is := restore.Missing(err); is {
+			mu.Lock()
+			defer mu.Unlock()
+			whys[f] = err
+			return nil
+		}
 		if was {
 			kept.Add(1)
 		}
 		return err
 	})
-	for _, x := range plan.Texts {
-		if err == nil {
-			err = t.Text(x)
+	if err != nil {
+		return nil, err
+	}
+	var without []*restore.File
+	for i := range plan.Files {
+		if f := &plan.Files[i]; whys[f] != nil {
+			missing, without = append(missing, missed{f, whys[f]}), append(without, f)
 		}
 	}
-	if err == nil {
-		err = t.End(plan)
-	}
-	if err != nil {
-		return fmt.Errorf("%s is not complete: %w", c.To, err)
+	for _, x := range plan.Without(without) {
+		if err := t.Text(x); err != nil {
+			return nil, err
+		}
 	}
 	out.Kept = kept.Load()
-	out.Written = out.Files - out.Kept
-	return nil
+	out.Written = out.Files - out.Kept - int64(len(missing))
+	if len(missing) > 0 {
+		return missing, t.Sync(plan)
+	}
+	return nil, t.End(plan)
+}
+
+// lack puts down what is missing; it is an error where anything is.
+func (r *restored) lack(s daemon.Stored, missing []missed) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	for _, m := range missing {
+		key, err := s.FileKey(m.Key)
+		if err != nil {
+			return err
+		}
+		kind, _ := restore.Missing(m.why)
+		at := m.Range
+		if m.Cut != nil {
+			at = *m.Cut
+		}
+		r.Missing = append(r.Missing, missingFile{Kind: kind, Log: m.Key.Log.String(), Base: at.Base,
+			Next: at.Next, File: m.Path, Object: key, Text: m.why.Error()})
+	}
+	return fmt.Errorf("%d of %s missing, the first: %w", len(missing), tier.Count(r.Files, "file"),
+		missing[0].why)
 }
 
 // each calls do for each of the list, so many at one time, until one fails.
@@ -245,7 +317,18 @@ func printRestored(p *page, out *restored) {
 			p.line("%s: %s are in neither tier", l.Log, tier.Range(h))
 		}
 	}
+	for _, m := range out.Missing {
+		at := tier.Range{Base: m.Base, Next: m.Next}
+		text := fmt.Sprintf("%s: %s %s: %s", m.Log, at, m.Kind, m.Text)
+		if !strings.Contains(text, m.Object) {
+			text += " (" + m.Object + ")"
+		}
+		p.alarm("! %s", text)
+	}
 	switch {
+	case len(out.Missing) > 0:
+		p.line("%s: %s written, %d already there, %d missing", out.To, tier.Count(out.Written, "file"),
+			out.Kept, len(out.Missing))
 	case out.DryRun:
 		p.line("%s (%s) to be written to %s", tier.Count(out.Files, "file"),
 			humanBytes(out.Bytes), out.To)

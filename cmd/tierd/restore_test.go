@@ -196,7 +196,7 @@ func TestARestoreGoesOnWhereItStopped(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(to, ".tierd-restore.json")); err != nil {
 		t.Error(err)
 	}
-	l.write("out/epochs-0/00000000000000000210.log.tierd-part", "half")
+	l.write("out/epochs-0/00000000000000000140.log.tierd-part", "half")
 	if err := os.WriteFile(log, data, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,8 @@
 // not complete. Each file is written under its name and ".tierd-part", checked on the way by its
 // SHA-256 and by the checksums of its record batches, synced, and then given its name, which must
 // be free. So a restore that was killed goes on where it stopped, and no file that is there is ever
-// replaced.
+// replaced. One that the store has lost, altered or does not give is left out, the others are
+// written, those behind it too, and the marker stays.
 //
 // # Layout kafka
 //

@@ -3,6 +3,7 @@ package restore
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,21 @@ func (p *Plan) Bytes() int64 {
 		n += l.Bytes
 	}
 	return n
+}
+
+// Without is the plan's texts while some of its files cannot be had: a log that lacks one does not
+// get what says that it can be opened, and what is of all logs has to wait for it.
+func (p *Plan) Without(missing []*File) []Text {
+	if len(missing) == 0 {
+		return p.Texts
+	}
+	dirs := map[string]bool{".": true}
+	for _, f := range missing {
+		dirs[path.Dir(f.Path)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(p.Texts), func(x Text) bool {
+		return dirs[path.Dir(x.Path)]
+	})
 }
 
 // Names of the files that a Kafka broker keeps beside its segments, and of those of a Fluss tablet

@@ -393,3 +393,22 @@ func TestWhatCannotBeRestored(t *testing.T) {
 		t.Error("a name that leads elsewhere was taken")
 	}
 }
+
+// TestWithoutWhatIsMissing: a log that lacks a file does not get what it is opened with, and what
+// is of all logs is not written.
+func TestWithoutWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	p := &Plan{Texts: []Text{{"a/epochs", ""}, {"b/epochs", ""}, {"marks", ""}}}
+	if got := p.Without(nil); len(got) != 3 {
+		t.Errorf("nothing is missing: %v", got)
+	}
+	if got := p.Without([]*File{{Path: "a/0.log"}}); len(got) != 1 || got[0].Path != "b/epochs" {
+		t.Errorf("%v", got)
+	}
+	for err, want := range map[error]string{tier.ErrVanished: "lost", tier.ErrDamaged: "damaged",
+		tier.ErrUnread: "unread", ErrForeign: "", errors.New("disk full"): ""} {
+		if kind, is := Missing(fmt.Errorf("a/0.log: %w", err)); kind != want || is != (want != "") {
+			t.Errorf("%v: %q %v", err, kind, is)
+		}
+	}
+}

@@ -136,8 +136,22 @@ func (t *Target) whole(p *Plan) (bool, error) {
 	return same && left == 0, err
 }
 
-// End makes everything durable and takes the marker away.
-func (t *Target) End(p *Plan) error {
+// Missing reports whether an error of File is about one object alone, which the store has lost,
+// altered or does not give: the others can be restored all the same. The word says which.
+func Missing(err error) (kind string, is bool) {
+	switch {
+	case errors.Is(err, tier.ErrUnread):
+		return "unread", true
+	case errors.Is(err, tier.ErrVanished):
+		return "lost", true
+	case errors.Is(err, tier.ErrDamaged):
+		return "damaged", true
+	}
+	return "", false
+}
+
+// Sync makes everything durable that was written.
+func (t *Target) Sync(p *Plan) error {
 	dirs := map[string]bool{".": true}
 	for _, f := range p.Files {
 		for d := path.Dir(f.Path); d != "."; d = path.Dir(d) {
@@ -145,9 +159,17 @@ func (t *Target) End(p *Plan) error {
 		}
 	}
 	for d := range dirs {
-		if err := t.Dir.Sync(d); err != nil {
-			return err
+		if err := t.Dir.Sync(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err // one of which all is missing may not be there
 		}
+	}
+	return nil
+}
+
+// End makes everything durable and takes the marker away.
+func (t *Target) End(p *Plan) error {
+	if err := t.Sync(p); err != nil {
+		return err
 	}
 	if err := t.Dir.Remove(markerName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
