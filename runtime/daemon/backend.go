@@ -58,7 +58,8 @@ func (d *Daemon) Status(context.Context) (*api.Status, error) {
 	if why := d.pause.Load(); why != nil {
 		s.Reasons = append(s.Reasons, api.ReasonOf(*why, false))
 	}
-	for _, why := range slices.Concat(d.policyReasons(), d.factReasons(), d.pluginReasons()) {
+	for _, why := range slices.Concat(d.policyReasons(), d.factReasons(), d.pluginReasons(),
+		d.scrubber.reasons()) {
 		s.Reasons = append(s.Reasons, api.ReasonOf(why, true))
 	}
 	open := d.scrubber.openReasons()

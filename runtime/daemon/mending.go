@@ -26,7 +26,7 @@ func (s *scrubber) mend(ctx context.Context, id tier.LogID) bool {
 	tell := func(m exec.Mended) error {
 		s.mended(id, m)
 		s.mendingAt(id, m.At)
-		s.suspected(ctx)
+		s.between(ctx)
 		if !s.wanted(ctx) {
 			return errUnwanted
 		}
@@ -42,24 +42,20 @@ func (s *scrubber) mend(ctx context.Context, id tier.LogID) bool {
 		if s.mendingAt(id, at); err == nil {
 			return true
 		}
-		if errors.Is(err, errUnwanted) || !s.wanted(ctx) {
+		if errors.Is(err, errUnwanted) {
 			return false
 		}
-		s.d.metrics.manifests.WithLabelValues("error").Inc()
-		switch {
-		case errors.Is(err, tier.ErrRefused):
+		if errors.Is(err, tier.ErrRefused) {
 			s.refused(id, err)
 			return true
-		case t.over(ctx, err):
-			if !t.passOver(ctx, err, s.wanted) {
-				return false
-			}
+		}
+		again, goesOn := t.failed(ctx, err, s.wanted)
+		switch {
+		case again:
+		case goesOn:
 			at = at.Behind()
 			t = s.tries(scrubbed{log: id, at: at})
-			continue
-		}
-		s.cannotMend(t, err)
-		if !t.pause(ctx, s.wanted) {
+		default:
 			return false
 		}
 	}
@@ -80,20 +76,12 @@ func (s *scrubber) mendOpen(ctx context.Context, k scrubbed) bool {
 		if errors.Is(err, errEnough) {
 			return ctx.Err() == nil
 		}
-		if ctx.Err() != nil {
-			return false
-		}
-		s.d.metrics.manifests.WithLabelValues("error").Inc()
-		switch {
-		case errors.Is(err, tier.ErrRefused):
+		if errors.Is(err, tier.ErrRefused) {
 			s.refused(k.log, err)
-			return true
-		case t.over(ctx, err):
-			return t.passOver(ctx, err, whileRunning)
+			return ctx.Err() == nil
 		}
-		s.cannotMend(t, err)
-		if !t.pause(ctx, whileRunning) {
-			return false
+		if again, goesOn := t.failed(ctx, err, whileRunning); !again {
+			return goesOn
 		}
 	}
 }
@@ -117,13 +105,9 @@ func (s *scrubber) mended(id tier.LogID, m exec.Mended) {
 
 // refused is for a manifest of which nothing may be written: what is open of it stays so.
 func (s *scrubber) refused(id tier.LogID, err error) {
+	s.d.metrics.manifests.WithLabelValues("error").Inc()
 	s.lookedAt(id)
 	s.d.log.Error("scrub: nothing of the manifest is written again", "log", id.String(), "err", err)
-}
-
-func (s *scrubber) cannotMend(t *tries, err error) {
-	s.d.log.Warn("scrub: the manifest cannot be looked at", "log", t.k.log.String(), "position",
-		t.k.at.Position, "err", err, "again_in", t.wait)
 }
 
 // mendFrom is where the pass is in the manifest of the log.

@@ -66,6 +66,7 @@ func RunOnce(ctx context.Context, opts Options, retryFor time.Duration, serve Se
 			return err
 		}
 		d.ready.Store(true)
+		d.scrubber.lookOnce(gctx)
 		if err := d.drain(gctx, retryFor); err != nil {
 			return err
 		}

@@ -43,10 +43,13 @@ type scrubber struct {
 	saved   time.Time
 	doubted map[suspicion]bool // those that wait in suspects, or are being looked at
 	open    map[scrubbed]unsettled
+	looks   int64     // how many of them left something open; no clock tells which came first
 	again   tier.Time // when the bad and the open ones were looked at last
+	waits   string    // why the store is waited for, for long now; "" where it is not
 
 	// Of run alone: how many were passed over since the store gave one.
 	copiesInRow, objectsInRow int
+	once                      bool // one try each: a run with an end waits for nothing
 }
 
 func newScrubber(d *Daemon) *scrubber {
@@ -142,9 +145,10 @@ func (s *scrubber) due() bool {
 		return false
 	}
 	now := s.d.now()
+	s.state.Began = min(s.state.Began, now) // the clock was ahead
 	if s.state.Began == 0 || s.state.Over && now >= s.state.Began+every {
 		s.state.Began, s.state.Log, s.state.Position, s.state.Over = now, "", 0, false
-		s.state.Mending = nil
+		s.state.Looks, s.again = s.looks, now
 	}
 	return !s.state.Over
 }
@@ -183,7 +187,7 @@ func (s *scrubber) passOn(ctx context.Context) bool {
 			if !s.wanted(ctx) {
 				return false
 			}
-			s.suspected(ctx)
+			s.between(ctx)
 			if !s.lookWhile(ctx, id, c.Position, s.wanted) {
 				return false
 			}
@@ -204,10 +208,14 @@ func (s *scrubber) passOn(ctx context.Context) bool {
 	left := s.closeGone()
 	s.keep(true)
 	s.d.metrics.lastSuccess.WithLabelValues("scrub").SetToCurrentTime()
-	if left > 0 {
+	switch {
+	case left > 0 || !whole:
 		s.d.log.Warn("what the store gives was read back", "bad", len(bad), "passed_over", left)
-	} else {
-		s.d.log.Info("every copy in the store was read back", "bad", len(bad))
+	case len(bad) > 0:
+		s.d.log.Warn("every copy in the store was read back, and some are not what was copied", "bad",
+			len(bad))
+	default:
+		s.d.log.Info("every copy in the store was read back")
 	}
 	return true
 }
@@ -252,11 +260,17 @@ func (s *scrubber) suspected(ctx context.Context) {
 	}
 }
 
-// lookAgain looks at the bad copies and at what is open, if that is due; of the latter at so many
-// that it comes to an end.
+// between does what is due also while a pass is under way.
+func (s *scrubber) between(ctx context.Context) {
+	s.suspected(ctx)
+	s.lookAgain(ctx)
+}
+
+// lookAgain looks at the bad copies and at what is open, if that is due.
 func (s *scrubber) lookAgain(ctx context.Context) {
 	now := s.d.now()
 	s.mu.Lock()
+	s.again = min(s.again, now) // the clock was ahead
 	if now < s.again+scrubAgain || len(s.state.Bad)+len(s.open) == 0 {
 		s.mu.Unlock()
 		return
@@ -270,11 +284,7 @@ func (s *scrubber) lookAgain(ctx context.Context) {
 			return
 		}
 	}
-	for _, k := range s.longestOpen(suspectsMax) {
-		if k.copy && !s.look(ctx, k.log, k.at.Position) || !k.copy && !s.mendOpen(ctx, k) {
-			return
-		}
-	}
+	s.lookOpen(ctx, s.longestOpen())
 }
 
 // look reads a copy back and tells the engine what it is like. Where the store cannot be asked it
@@ -290,8 +300,7 @@ func whileRunning(ctx context.Context) bool { return ctx.Err() == nil }
 func (s *scrubber) lookWhile(ctx context.Context, id tier.LogID, pos tier.Position,
 	wanted func(context.Context) bool) bool {
 	x := suspicion{id, pos}
-	t := s.tries(copyOf(x))
-	for {
+	for t := s.tries(copyOf(x)); ; {
 		found, there, err := s.readBack(ctx, id, pos)
 		if err == nil {
 			if there {
@@ -302,19 +311,12 @@ func (s *scrubber) lookWhile(ctx context.Context, id tier.LogID, pos tier.Positi
 			s.close(t.k)
 			return true
 		}
-		if !wanted(ctx) {
-			return false
-		}
-		s.d.metrics.scrubbed.WithLabelValues("error").Inc()
-		if t.over(ctx, err) {
-			goesOn := t.passOver(ctx, err, wanted)
+		again, goesOn := t.failed(ctx, err, wanted)
+		if goesOn {
 			s.undoubt(x) // it is open now
-			return goesOn
 		}
-		s.d.log.Warn("scrub: the store cannot be read", "log", id.String(), "position", pos, "err", err,
-			"again_in", t.wait)
-		if !t.pause(ctx, wanted) {
-			return false
+		if !again {
+			return goesOn
 		}
 	}
 }

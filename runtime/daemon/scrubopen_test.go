@@ -357,7 +357,7 @@ func TestAStrayEntryIsInTheStatus(t *testing.T) {
 		t.Errorf("status: %q", got)
 	}
 	n := results(t, opts, "tierd_scrub_open")
-	if n["stray"] != 1 || n["manifest"] != 1 || n["copy"] != 0 {
+	if n["bad"] != 1 || n["object"] != 1 || n["copy"] != 0 {
 		t.Errorf("gauge: %v", n)
 	}
 	s.configure(bySize)
@@ -371,7 +371,7 @@ func TestAStrayEntryIsInTheStatus(t *testing.T) {
 	if now, ok := s.store.Object(stray); !ok || !slices.Equal(now, sound) {
 		t.Errorf("%q, was %q", now, sound)
 	}
-	if n := results(t, opts, "tierd_scrub_open"); n["stray"]+n["manifest"] != 0 {
+	if n := results(t, opts, "tierd_scrub_open"); n["bad"]+n["object"] != 0 {
 		t.Errorf("gauge: %v", n)
 	}
 	if err := d.stop(); err != nil {
@@ -408,7 +408,7 @@ func TestWhatIsGoneIsNotOpen(t *testing.T) {
 			want, said = 1, backAgain
 		}
 		s.until("the pass is over", func() bool { return strings.Contains(s.log.String(), said) })
-		if n := results(t, opts, "tierd_scrub_open"); n["manifest"] != want || n["copy"] != 0 {
+		if n := results(t, opts, "tierd_scrub_open"); n["object"] != want || n["copy"] != 0 {
 			t.Errorf("stale %t: %v, want %d of orders/0", stale, n, want)
 		}
 		if err := d.stop(); err != nil {

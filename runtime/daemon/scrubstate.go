@@ -36,6 +36,8 @@ const (
 type scrubState struct {
 	Version int       `json:"version"`
 	Began   tier.Time `json:"began"` // of the pass; nanoseconds since the Unix epoch
+	// Looks is scrubber.looks when the pass began: what it meets is looked at later, by any clock.
+	Looks int64 `json:"looks,omitempty"`
 	// Log and Position are of the copy that was looked at last; the pass goes on behind it. Log is ""
 	// where none was, or where the pass is over.
 	Log      string        `json:"log"`
@@ -62,9 +64,9 @@ type scrubOpen struct {
 	Log  string `json:"log"`
 	Copy bool   `json:"copy,omitempty"` // not an object of a manifest
 	exec.MendAt
-	Text   string    `json:"text"`
-	Looked tier.Time `json:"looked"`
-	Stray  bool      `json:"stray,omitempty"`
+	Text   string `json:"text"`
+	Looked int64  `json:"looked"`
+	Bad    bool   `json:"bad,omitempty"`
 }
 
 // scrubBad is a copy that the store lost or altered.
@@ -145,6 +147,7 @@ func (s *scrubber) load() error {
 	}
 	state.Bad = slices.DeleteFunc(state.Bad, s.expired)
 	s.mu.Lock()
+	s.looks = state.Looks
 	s.reopen(state.Open)
 	state.Open = nil
 	s.state = state
@@ -167,7 +170,8 @@ func (s *scrubber) reopen(list []scrubOpen) {
 		if err != nil {
 			continue
 		}
-		k, u := scrubbed{id, o.Copy, o.MendAt}, unsettled{o.Text, o.Looked, o.Stray}
+		k, u := scrubbed{id, o.Copy, o.MendAt}, unsettled{o.Text, o.Looked, o.Bad}
+		s.looks = max(s.looks, u.looked)
 		s.d.metrics.scrubOpen.WithLabelValues(k.what(u)).Inc()
 		s.open[k] = u
 	}
@@ -177,7 +181,7 @@ func (s *scrubber) reopen(list []scrubOpen) {
 func (s *scrubber) opened() (list []scrubOpen) {
 	for _, k := range slices.SortedFunc(maps.Keys(s.open), compareScrubbed) {
 		u := s.open[k]
-		list = append(list, scrubOpen{k.log.String(), k.copy, k.at, u.text, u.looked, u.stray})
+		list = append(list, scrubOpen{k.log.String(), k.copy, k.at, u.text, u.looked, u.bad})
 	}
 	return list
 }
@@ -230,9 +234,9 @@ func (s *scrubber) save(now bool) error {
 	}
 	s.state.Version, s.saved = scrubVersion, time.Now()
 	state := s.state
-	state.Open = s.opened()
-	data, err := json.Marshal(state)
+	state.Bad, state.Open = slices.Clone(state.Bad), s.opened()
 	s.mu.Unlock()
+	data, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
