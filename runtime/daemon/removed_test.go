@@ -62,12 +62,18 @@ func (s *site) removedAs(opts Options, r *Report, action string, segments int64,
 	}
 }
 
+// atOnce lets one run remove all that leaves the store: no brake and no grace is in its way.
+func atOnce(config string) string {
+	return strings.NewReplacer("max_delete_segments: 2", "max_delete_segments: 9",
+		"remote_delete_grace: 1ms", "remote_delete_grace: 0s").Replace(config)
+}
+
 // TestWhatIsTurnedOffIsTold: what leaves the store with its tiering.
 func TestWhatIsTurnedOffIsTold(t *testing.T) {
 	t.Parallel()
 	s := copiedOrders(t)
-	s.configure(strings.Replace(ordersConfig(", remote.storage.enable: false, "+
-		"remote.log.disable.policy: delete"), "max_delete_segments: 2", "max_delete_segments: 3", 1))
+	s.configure(atOnce(ordersConfig(", remote.storage.enable: false, " +
+		"remote.log.disable.policy: delete")))
 	opts := s.options()
 	r, err := s.once(opts)
 	if err != nil {
@@ -85,8 +91,7 @@ func TestWhatExpiresIsTold(t *testing.T) {
 	if _, err := s.once(s.options()); err != nil {
 		t.Fatal(err)
 	}
-	s.configure(strings.Replace(ordersConfig(", table.log.ttl: 1ms, "+
-		"table.log.local-ttl: 1ms"), "segments: 2", "segments: 9", 1))
+	s.configure(atOnce(ordersConfig(", table.log.ttl: 1ms, table.log.local-ttl: 1ms")))
 	opts := s.options()
 	r, err := s.once(opts)
 	if err != nil {
