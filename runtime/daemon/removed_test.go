@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -183,5 +184,43 @@ func TestTheAuditLogIsTold(t *testing.T) {
 	}
 	if n := d.lines("removed from the store"); n != 2 {
 		t.Errorf("told of %d removals, want 2", n)
+	}
+}
+
+// TestTheGraceIsListed: copies that have left their log, and whose objects go after the grace, are
+// among what waits, with the time.
+func TestTheGraceIsListed(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]string{
+		"turned off": ", remote.storage.enable: false, remote.log.disable.policy: delete",
+		"expired":    ", table.log.ttl: 1ms, table.log.local-ttl: 1ms",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := copiedOrders(t)
+			s.configure(strings.NewReplacer("grace: 1ms", "grace: 1h", "segments: 2", "segments: 9").
+				Replace(ordersConfig(settings)))
+			before := tier.TimeOf(time.Now())
+			r, err := s.once(s.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := 0
+			for _, w := range r.Waiting {
+				if w.Reason.Code != tier.CodeGrace {
+					continue
+				}
+				said++
+				if at := w.Reason.Until; at < before.Add(time.Hour) || at > before.Add(2*time.Hour) {
+					t.Errorf("until %s, want in an hour", at)
+				}
+				if !strings.HasPrefix(w.Reason.Text, "3 copies (96 bytes) out of the log") {
+					t.Errorf("said as %q", w.Reason.Text)
+				}
+			}
+			if said != 1 || r.RemovedSegments != 0 {
+				t.Errorf("said %d times in %+v, %d removed", said, r.Waiting, r.RemovedSegments)
+			}
+		})
 	}
 }

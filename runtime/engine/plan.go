@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"container/heap"
-	"fmt"
 	"slices"
 
 	"github.com/tierd/tierd/runtime/tier"
@@ -128,8 +127,7 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 	await := func(x Extent, code tier.Code, until tier.Time, text string) {
 		if x.Segments > 0 {
 			waiting = append(waiting, Awaited{action, x, tier.Reason{Code: code, Until: until,
-				Text: fmt.Sprintf("%s (%s) %s", tier.Count(x.Segments, "copy"),
-					tier.Count(x.Bytes, "byte"), text)}})
+				Text: copiesText(x, text)}})
 		}
 	}
 	code, text := tier.CodeTierState, "to leave the log, whose start moves first"
@@ -137,7 +135,9 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 		code, text = why.Code, text+": "+why.Text
 	}
 	await(moves, code, 0, text)
-	await(grace, tier.CodeGrace, due, "out of the log; the objects go after the grace")
+	if grace.Segments > 0 {
+		waiting = append(waiting, Awaited{action, grace, graceReason(grace, due)})
+	}
 	await(needed, tier.CodePrefixBlocked, 0, "out of the log, by which files on local disk are "+
 		"shown to be what was copied: the objects go after these")
 	await(more, tier.CodePrefixBlocked, 0, "more out of the log; not asked about before the "+

@@ -247,15 +247,15 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 	var out []tier.Reason
 	if b := l.block; b != nil {
 		if resting(b.Code) {
-			return append(out, *b)
+			return append(append(out, *b), e.inGrace(l)...)
 		}
-		return nil
+		return e.inGrace(l)
 	}
 	if len(l.dropping) > 0 {
 		out = append(out, l.droppingReason())
 	}
 	if len(l.local) == 0 {
-		return out
+		return append(out, e.inGrace(l)...)
 	}
 	if r := e.passedBy(l); !r.Empty() {
 		out = append(out, e.passedByReason(r))
@@ -285,7 +285,41 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 			out = append(out, r)
 		}
 	}
-	return out
+	return append(out, e.inGrace(l)...)
+}
+
+// inGrace says until when the last of the copies that left the log stays in the store for its
+// readers. It looks at no more of a long log than what is at its old end.
+func (e *Engine) inGrace(l *logIndex) []tier.Reason {
+	t := l.table
+	var x Extent
+	var due tier.Time
+	for i := range l.remote {
+		r := &l.remote[i]
+		if r.Base >= l.state.LogStart && !t.state.Leaves() && !l.summed().past {
+			break
+		}
+		if e.goes(l, t, r) {
+			if at := e.removeAt(l, t, r); at > e.now {
+				x.add(r.Range, r.Bytes)
+				due = max(due, at)
+			}
+		}
+	}
+	if x.Segments == 0 {
+		return nil
+	}
+	return []tier.Reason{graceReason(x, due)}
+}
+
+// graceReason is why copies out of the log are still in the store.
+func graceReason(x Extent, due tier.Time) tier.Reason {
+	return tier.Reason{Code: tier.CodeGrace, Until: due,
+		Text: copiesText(x, "out of the log; the objects go after the grace")}
+}
+
+func copiesText(x Extent, text string) string {
+	return fmt.Sprintf("%s (%s) %s", tier.Count(x.Segments, "copy"), tier.Count(x.Bytes, "byte"), text)
 }
 
 // remoteWaits reports whether anything of the log in the store would go now if it might.
