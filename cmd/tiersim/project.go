@@ -38,6 +38,9 @@ const (
 	namedMax  = 4
 )
 
+// topicMax is how long the name of a Kafka topic may be.
+const topicMax = 249
+
 // ages is longer than any sample of a fact is old.
 const ages = 100 * 366 * 24 * time.Hour
 
@@ -182,6 +185,27 @@ func worldOf(cfg *config.Config, set *rego.Set) sim.Config {
 		HoldMax: cfg.Copy.HoldMax}
 }
 
+// noTable says why no source of the configuration can have a table of the name; "" where one can.
+func noTable(cfg *config.Config, name string) string {
+	if err := (tier.LogID{Table: name, Name: "0"}).Validate(); err != nil {
+		return err.Error()
+	}
+	legal := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			r == '.' || r == '_' || r == '-'
+	}
+	kafka := !slices.ContainsFunc(cfg.Sources, func(s config.Source) bool {
+		return s.Layout != tier.LayoutKafka
+	})
+	if kafka && (len(name) > topicMax || strings.ContainsFunc(name, func(r rune) bool {
+		return !legal(r)
+	})) {
+		return fmt.Sprintf("every source is of the layout kafka, and a topic has letters, digits, dots, "+
+			"underscores and dashes, %d at most", topicMax)
+	}
+	return ""
+}
+
 // logs are the logs that are simulated: two of the first table, and one of each other that the
 // configuration or the policies speak of by name or by pattern. What are too many is left out,
 // which left says.
@@ -194,6 +218,9 @@ func (f *projectFlags) logs(cfg *config.Config, m rego.Mentions) (out []tier.Log
 		}
 	}
 	for _, name := range f.Table {
+		if why := noTable(cfg, name); why != "" {
+			return nil, nil, fmt.Errorf("--table %q: no table can have this name: %s", name, why)
+		}
 		if _, governed := cfg.Table(name); !governed {
 			return nil, nil, fmt.Errorf("--table %s: no entry of tables governs it", name)
 		}

@@ -51,6 +51,9 @@ func Parse(c any, name, description string, args []string, stdout, stderr io.Wri
 		}
 		// A flag that may be left out has "" among its values, which nobody writes.
 		said := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+		if before, _, ok := strings.Cut(said, ": time: "); ok && strings.Contains(before, "duration") {
+			said = before + ": want a number with its unit, such as 60s or 10m"
+		}
 		err = fmt.Errorf("%s\nsee: %s --help", said, help)
 	}
 	return command, 0, err
