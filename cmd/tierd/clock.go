@@ -1,5 +1,11 @@
 package main
 
+import (
+	"fmt"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
 // clockCmd holds the commands about the clock.
 type clockCmd struct {
 	Accept clockAcceptCmd `cmd:"" help:"Take this machine's clock for right after a step."`
@@ -26,5 +32,10 @@ func (c *clockAcceptCmd) Run(a *app) error {
 		return err
 	}
 	defer done()
-	return b.AcceptClock(a.ctx)
+	if err := b.AcceptClock(a.ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "accepted: it is %s by the clock of this machine\n",
+		tier.Time(a.now()))
+	return err
 }

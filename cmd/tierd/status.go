@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/tier"
@@ -117,9 +118,9 @@ func settings(p *page, s *api.Status) {
 		}
 		p.table("SETTING\tVALUE\tFROM", rows)
 		b := t.Brake
-		p.line("brake: %d of %s, %s of %s within %ds", b.Segments,
+		p.line("brake: %d of %s, %s of %s within %s", b.Segments,
 			tier.Count(b.MaxSegments, "segment"),
-			humanBytes(b.Bytes), humanBytes(b.MaxBytes), b.PerSeconds)
+			humanBytes(b.Bytes), humanBytes(b.MaxBytes), humanAge(time.Duration(b.PerSeconds)*time.Second))
 	}
 }
 

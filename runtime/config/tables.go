@@ -174,7 +174,11 @@ func (d *decoder) shadowed(c *Config, e entry) {
 	}
 	if ok {
 		b := c.tables[before]
-		d.warn(e.name.place, "the first match wins: move it up",
+		advice := "the first match wins: move it up"
+		if b.name.value == e.name.value {
+			advice = "make one entry of both"
+		}
+		d.warn(e.name.place, advice,
 			"this entry is never used: %q in line %d matches first", b.name.value, b.place.Line)
 	}
 }

@@ -16,7 +16,12 @@ func (d *Daemon) AcceptLoss(ctx context.Context, id tier.LogID, o tier.Offset) (
 		return nil, err
 	}
 	v := holder(list, o, view.LocalEnd)
-	if v == nil || !v.Local || v.Remote || !v.Segment.Closed() {
+	if v != nil && v.Remote {
+		return nil, api.Errorf(api.CodeRefused, "log %q: the segment [%d, %d), which holds the offset "+
+			"%d, is copied: nothing of it is lost; accept-loss is for damaged segments that are local "+
+			"alone", id, v.Base, v.Next, o)
+	}
+	if v == nil || !v.Local || !v.Segment.Closed() {
 		return nil, api.Errorf(api.CodeRefused,
 			"log %q: no closed segment that is not copied holds the offset %d", id, o)
 	}

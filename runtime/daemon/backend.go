@@ -232,6 +232,30 @@ func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 	})
 }
 
+// whyLeft says how an offset below the start left the log, as far as the ledger still knows.
+func (d *Daemon) whyLeft(v *engine.LogView, o tier.Offset) tier.Reason {
+	why := tier.Reason{Code: tier.CodeExpired,
+		Text: fmt.Sprintf("the log begins at %d: the offset has left it", v.LogStart)}
+	state, _ := d.ledger.Log(v.ID)
+	for _, m := range state.Moves { // they ascend
+		if m.Start <= o {
+			continue
+		}
+		switch m.Cause {
+		case tier.MoveDisabled:
+			why.Code = tier.CodeTieringDisabled
+			why.Text = fmt.Sprintf("the log begins at %d: the offset left it when tiering was turned off "+
+				"with the policy delete", v.LogStart)
+		case tier.MoveDropped:
+			why.Code = tier.CodeTieringDisabled
+			why.Text = fmt.Sprintf("the log begins at %d: the offset left it when the table was dropped",
+				v.LogStart)
+		}
+		break
+	}
+	return why
+}
+
 func (d *Daemon) explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 	*api.Explanation, error) {
 	list, view, err := d.segments(id)
@@ -248,8 +272,7 @@ func (d *Daemon) explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 	}
 	v := holder(list, o, view.LocalEnd)
 	if v == nil && view.Opened && o < view.LogStart {
-		x.Reasons = append(x.Reasons, api.ReasonOf(tier.Reason{Code: tier.CodeExpired,
-			Text: fmt.Sprintf("the log begins at %d: the offset has left it", view.LogStart)}, false))
+		x.Reasons = append(x.Reasons, api.ReasonOf(d.whyLeft(&view, o), false))
 		return x, nil
 	}
 	if v == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/exec"
 	"github.com/tierd/tierd/runtime/tier"
@@ -222,5 +223,48 @@ func TestTheGraceIsListed(t *testing.T) {
 				t.Errorf("said %d times in %+v, %d removed", said, r.Waiting, r.RemovedSegments)
 			}
 		})
+	}
+}
+
+// TestWhatLeftWithTieringIsNotExpired: explain says how an offset left its log, and accept-loss
+// that a copied segment is not what it is for.
+func TestWhatLeftWithTieringIsNotExpired(t *testing.T) {
+	t.Parallel()
+	s := copiedOrders(t)
+	log := tier.LogID{Table: "orders", Name: "0"}
+	settings := func(grace, more string) {
+		s.configure(strings.NewReplacer("grace: 1ms", "grace: "+grace, "segments: 2", "segments: 9").
+			Replace(ordersConfig(more)))
+	}
+	ask := func() (*api.Explanation, error) {
+		t.Helper()
+		b, done, err := Exclusive(t.Context(), s.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { closes(t, done) }()
+		_, refused := b.AcceptLoss(t.Context(), log, 5)
+		x, err := b.Explain(t.Context(), log, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x, refused
+	}
+	if _, err := ask(); err == nil ||
+		!strings.Contains(err.Error(), "the segment [0, 10), which holds the offset 5, is copied") {
+		t.Errorf("accept-loss of what is copied: %v", err)
+	}
+	settings("1h", "")
+	if _, err := s.once(s.options()); err != nil { // nothing is left on local disk
+		t.Fatal(err)
+	}
+	settings("1h", ", remote.storage.enable: false, remote.log.disable.policy: delete")
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	x, _ := ask()
+	if len(x.Reasons) != 1 || x.Reasons[0].Code != tier.CodeTieringDisabled || !strings.HasSuffix(
+		x.Reasons[0].Text, "the offset left it when tiering was turned off with the policy delete") {
+		t.Errorf("left with tiering: %+v", x.Reasons)
 	}
 }

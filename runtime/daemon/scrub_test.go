@@ -301,3 +301,24 @@ func TestABadCopyDeletesNothingAfterARestart(t *testing.T) {
 		t.Errorf("%+v %v, want both copied again, and deleted", r, err)
 	}
 }
+
+// TestAPassThatFoundBadCopiesWarns: that all was read back is no good news then.
+func TestAPassThatFoundBadCopiesWarns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.configure(dropLocal)
+	s.segments("orders/0", 2)
+	if _, err := s.once(s.options()); err != nil {
+		t.Fatal(err)
+	}
+	s.spoil("orders/0", "00000000000000000010.log", false)
+	s.configure(siteConfig + "scrub: {every: 1h}\n")
+	d := s.run(s.options())
+	s.until("the pass ends with a warning", func() bool {
+		return strings.Contains(s.log.String(), "level=WARN msg=\"every copy in the store was read "+
+			"back, and some are not what was copied\" bad=1")
+	})
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+}

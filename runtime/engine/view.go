@@ -205,8 +205,9 @@ func (l *logIndex) alarms() []tier.Reason {
 		}
 		r := q.reason
 		r.Code = tier.CodeQuarantined
-		r.Text = fmt.Sprintf("%s; it blocks the log until the file changes or you run: tierd "+
-			"accept-loss %s@%d", r.Text, l.id, q.segment.Base)
+		r.Text = fmt.Sprintf("%s; it blocks the log until another file is renamed to its place (a "+
+			"change in place is seen within ten minutes) or you run: tierd accept-loss %s@%d", r.Text,
+			l.id, q.segment.Base)
 		out = append(out, r)
 	}
 	out = append(out, l.losses()...)
