@@ -319,7 +319,12 @@ func graceReason(x Extent, due tier.Time) tier.Reason {
 		Text: copiesText(x, "out of the log; the objects go after the grace")}
 }
 
+// copiesText counts copies. Of one that was cut off whole no byte is the log's, and how many its
+// objects have is not said.
 func copiesText(x Extent, text string) string {
+	if x.Bytes == 0 {
+		return fmt.Sprintf("%s %s", tier.Count(x.Segments, "copy"), text)
+	}
 	return fmt.Sprintf("%s (%s) %s", tier.Count(x.Segments, "copy"), tier.Count(x.Bytes, "byte"), text)
 }
 
