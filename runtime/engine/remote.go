@@ -90,7 +90,8 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 		return
 	}
 	i := l.oldestRemote()
-	if i < 0 || !e.begins(l, t, i) || l.copiesBelow(l.remote[i].Next) {
+	if i < 0 || !e.begins(l, t, i) || e.copiesBelow(l, t, l.remote[i].Next) ||
+		l.unseen() && l.remote[i].Base > l.state.LogStart {
 		return
 	}
 	if k := l.remoteKept; k != nil {
@@ -147,23 +148,33 @@ func (e *Engine) begins(l *logIndex, t *tableIndex, i int) bool {
 }
 
 // copiesBelow reports whether a copy that begins below the offset is under way, or may still be
-// found to have come to its end, as one of what was a hole. A start that moves to the offset would
-// pass over it, and nobody was asked about it.
-func (l *logIndex) copiesBelow(o tier.Offset) bool {
+// found to have come to its end, or is still to be made, as one of what was a hole. A start that
+// moves to the offset would pass over it, and nobody was asked about it. What is damaged is not
+// waited for, nor what a damaged segment blocks: nobody may ever mend it, or give it up.
+func (e *Engine) copiesBelow(l *logIndex, t *tableIndex, o tier.Offset) bool {
 	if l.block == nil && slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
 		return a.Range.Base < o
 	}) {
 		return true
 	}
-	for i := range l.local {
-		if l.local[i].Base >= o {
-			break
-		}
+	goesOn := e.copying(t) && l.block == nil && l.state.Epoch == t.state.Epoch
+	for i := l.cursor; i < len(l.local) && l.local[i].Base < o; i++ {
 		if l.states[i] == copying {
+			return true
+		}
+		wants, blocks := l.wantsCopy(i)
+		goesOn = goesOn && !blocks
+		if goesOn && wants && l.states[i] != lost && l.local[i].Next > l.state.LogStart {
 			return true
 		}
 	}
 	return false
+}
+
+// unseen reports whether the source is still to be looked at for the first time: what came back
+// into a hole meanwhile is not known.
+func (l *logIndex) unseen() bool {
+	return l.block != nil && l.block.Code == tier.CodeSourceUnread
 }
 
 // remoteDue is the earliest time at which some limit lets the i-th remote segment go, and with it
@@ -240,7 +251,7 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) bool {
 		if !l.counts(r) {
 			continue
 		}
-		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) || l.copiesBelow(r.Next) ||
+		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) || e.copiesBelow(l, t, r.Next) ||
 			e.remoteDue(l, t, i, bytes) > e.now {
 			break
 		}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tierd/tierd/runtime/tier"
+)
+
+// holed is an engine that knows of a hole at 0, whose limits let all that lies behind it go.
+func holed(t *testing.T, change ...func(*Settings, *tier.Table)) *rig {
+	t.Helper()
+	s := settings(change...)
+	s.ExpireRemoteRule = true
+	r := &rig{t: t, e: New(), now: epochStart}
+	r.step(Reconfigured{Settings: s})
+	above := tier.Remote{Range: tier.Range{Base: 10, Next: 20}, Position: 1, Epoch: 1, Bytes: 100,
+		ModTime: epochStart, Last: tier.NoLeaderEpoch}
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 20, Next: 2, Holes: []tier.Hole{{Range: tier.Range{Base: 0, Next: 10},
+			Cause: tier.HoleSourceGone}}}, Copies: []tier.Remote{above}})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+	r.step(Started{})
+	return r
+}
+
+// busy is a source with a log that takes all workers there are.
+func (r *rig) busy(segments ...tier.LocalSegment) {
+	other := tier.LogID{Table: "orders", Name: "1"}
+	s := scan(seg(0), tail(10))
+	s.Log = other
+	r.step(Scanned{Scan: s})
+	f := take[Open](r)
+	r.step(Finished{ID: f.ID, Result: Opened{
+		State: tier.LogState{Log: other, Source: f.Source, Layout: f.Layout, Epoch: 1},
+		Table: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}}})
+	r.step(Scanned{Scan: scan(segments...)})
+	r.step(SourceScanned{Source: "wal", Logs: []tier.LogID{orders, other}})
+}
+
+// TestNothingExpiresAboveWhatIsStillToBeCopied: what came back into a hole waits for its copy to
+// begin, for as long as that takes.
+func TestNothingExpiresAboveWhatIsStillToBeCopied(t *testing.T) {
+	t.Parallel()
+	r := holed(t, func(s *Settings, _ *tier.Table) { s.Workers = 1 })
+	r.busy(tail(20))
+	if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 10 {
+		t.Fatalf("with nothing in the hole expires %+v", f)
+	}
+
+	r = holed(t, func(s *Settings, _ *tier.Table) { s.Workers = 1 })
+	r.busy(seg(0), tail(20))
+	c := take[Copy](r)
+	if c.Log == orders {
+		t.Fatal("the other log has no worker")
+	}
+	r.none()
+	r.after(24 * time.Hour)
+	r.none()
+	r.step(Finished{ID: c.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeStoreError}}})
+	if f := r.copied(2, 20); f.Log != orders || f.Segment.Base != 0 {
+		t.Fatalf("copied %+v", f)
+	}
+	if f := take[Expire](r); len(f.Segments) != 2 || f.Segments[0].Base != 0 {
+		t.Errorf("got %+v, want the one that came back first", f)
+	}
+}
+
+// TestADamagedSegmentHoldsNoExpiryUp: nobody may ever mend what came back damaged, or give it up,
+// and what it blocks is not copied before.
+func TestADamagedSegmentHoldsNoExpiryUp(t *testing.T) {
+	t.Parallel()
+	first, second := seg(0), seg(5)
+	first.Next, second.Next = 5, 10
+	r := holed(t, func(s *Settings, _ *tier.Table) { s.Workers = 1 })
+	r.seen(first, second, tail(20))
+	r.damaged()
+	if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 10 {
+		t.Errorf("expires %+v", f)
+	}
+	r.none()
+}
+
+// TestNothingExpiresBehindAHoleBeforeTheFirstLook: what came back into the hole while no process
+// ran is not known before. A source that cannot be looked at does not hold an expiry up.
+func TestNothingExpiresBehindAHoleBeforeTheFirstLook(t *testing.T) {
+	t.Parallel()
+	r := holed(t)
+	r.none()
+	r.after(time.Hour)
+	r.none()
+	r.seen(seg(0), tail(20))
+	if f := r.copied(2, 20); f.Segment.Base != 0 {
+		t.Fatalf("copied %+v", f)
+	}
+	if f := take[Expire](r); len(f.Segments) != 2 || f.Segments[0].Base != 0 {
+		t.Errorf("got %+v, want the one that came back first", f)
+	}
+
+	r = holed(t)
+	r.step(SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceVanished}})
+	if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 10 {
+		t.Errorf("without the source expires %+v", f)
+	}
+}
