@@ -38,9 +38,6 @@ const (
 	namedMax  = 4
 )
 
-// topicMax is how long the name of a Kafka topic may be.
-const topicMax = 249
-
 // ages is longer than any sample of a fact is old.
 const ages = 100 * 366 * 24 * time.Hour
 
@@ -190,18 +187,12 @@ func noTable(cfg *config.Config, name string) string {
 	if err := (tier.LogID{Table: name, Name: "0"}).Validate(); err != nil {
 		return err.Error()
 	}
-	legal := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
-			r == '.' || r == '_' || r == '-'
-	}
 	kafka := !slices.ContainsFunc(cfg.Sources, func(s config.Source) bool {
 		return s.Layout != tier.LayoutKafka
 	})
-	if kafka && (len(name) > topicMax || strings.ContainsFunc(name, func(r rune) bool {
-		return !legal(r)
-	})) {
+	if kafka && !tier.LegalTopic(name) {
 		return fmt.Sprintf("every source is of the layout kafka, and a topic has letters, digits, dots, "+
-			"underscores and dashes, %d at most", topicMax)
+			"underscores and dashes, %d at most", tier.TopicBytesMax)
 	}
 	return ""
 }

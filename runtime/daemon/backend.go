@@ -234,26 +234,20 @@ func (d *Daemon) Explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 
 // whyLeft says how an offset below the start left the log, as far as the ledger still knows.
 func (d *Daemon) whyLeft(v *engine.LogView, o tier.Offset) tier.Reason {
-	why := tier.Reason{Code: tier.CodeExpired,
-		Text: fmt.Sprintf("the log begins at %d: the offset has left it", v.LogStart)}
+	code, how := tier.CodeExpired, "has left it"
 	state, _ := d.ledger.Log(v.ID)
-	for _, m := range state.Moves { // they ascend
-		if m.Start <= o {
-			continue
-		}
-		switch m.Cause {
+	over := func(m tier.StartMove) bool { return m.Start > o }
+	if i := slices.IndexFunc(state.Moves, over); i >= 0 { // they ascend
+		switch state.Moves[i].Cause {
 		case tier.MoveDisabled:
-			why.Code = tier.CodeTieringDisabled
-			why.Text = fmt.Sprintf("the log begins at %d: the offset left it when tiering was turned off "+
-				"with the policy delete", v.LogStart)
+			code = tier.CodeTieringDisabled
+			how = "left it when tiering was turned off with the policy delete"
 		case tier.MoveDropped:
-			why.Code = tier.CodeTieringDisabled
-			why.Text = fmt.Sprintf("the log begins at %d: the offset left it when the table was dropped",
-				v.LogStart)
+			code, how = tier.CodeTieringDisabled, "left it when the table was dropped"
 		}
-		break
 	}
-	return why
+	return tier.Reason{Code: code,
+		Text: fmt.Sprintf("the log begins at %d: the offset %s", v.LogStart, how)}
 }
 
 func (d *Daemon) explain(ctx context.Context, id tier.LogID, o tier.Offset) (

@@ -694,15 +694,7 @@ func overlapping(t *testing.T) *rig {
 // about.
 func TestNothingExpiresAboveACopyUnderWay(t *testing.T) {
 	t.Parallel()
-	s := settings()
-	s.ExpireRemoteRule = true
-	r := start(t, s)
-	above := tier.Remote{Range: tier.Range{Base: 10, Next: 20}, Position: 1, Epoch: 1, Bytes: 100,
-		ModTime: epochStart, Last: tier.NoLeaderEpoch}
-	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
-		Epoch: 1, Copied: 20, Next: 2, Holes: []tier.Hole{{Range: tier.Range{Base: 0, Next: 10},
-			Cause: tier.HoleSourceGone}}}, Copies: []tier.Remote{above}})
-	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+	r := holed(t)
 	r.seen(seg(0), tail(20))
 	if f := r.copied(2, 20); f.Segment.Base != 0 {
 		t.Fatalf("copied %+v", f)

@@ -124,24 +124,21 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 			needed.add(r.Range, r.Bytes)
 		}
 	}
-	await := func(x Extent, code tier.Code, until tier.Time, text string) {
+	await := func(x Extent, why tier.Reason) {
 		if x.Segments > 0 {
-			waiting = append(waiting, Awaited{action, x, tier.Reason{Code: code, Until: until,
-				Text: copiesText(x, text)}})
+			waiting = append(waiting, Awaited{action, x, why})
 		}
 	}
 	code, text := tier.CodeTierState, "to leave the log, whose start moves first"
 	if why := e.finalStopped(t); why != nil {
 		code, text = why.Code, text+": "+why.Text
 	}
-	await(moves, code, 0, text)
-	if grace.Segments > 0 {
-		waiting = append(waiting, Awaited{action, grace, graceReason(grace, due)})
-	}
-	await(needed, tier.CodePrefixBlocked, 0, "out of the log, by which files on local disk are "+
-		"shown to be what was copied: the objects go after these")
-	await(more, tier.CodePrefixBlocked, 0, "more out of the log; not asked about before the "+
-		"others are gone")
+	await(moves, tier.Reason{Code: code, Text: copiesText(moves, text)})
+	await(grace, graceReason(grace, due))
+	await(needed, tier.Reason{Code: tier.CodePrefixBlocked, Text: copiesText(needed, "out of the "+
+		"log, by which files on local disk are shown to be what was copied: the objects go after these")})
+	await(more, tier.Reason{Code: tier.CodePrefixBlocked, Text: copiesText(more, "more out of the "+
+		"log; not asked about before the others are gone")})
 	return f, waiting
 }
 

@@ -194,26 +194,10 @@ func (c *catalog) find(t *kmsg.MetadataRequestTopic) (*topic, int16) {
 	if found := c.byName[*t.Topic]; found != nil {
 		return found, 0
 	}
-	if !legalTopic(*t.Topic) {
+	if !tier.LegalTopic(*t.Topic) {
 		return nil, kerr.InvalidTopicException.Code
 	}
 	return nil, kerr.UnknownTopicOrPartition.Code
-}
-
-// legalTopic reports whether a broker could have a topic of the name.
-func legalTopic(name string) bool {
-	if name == "" || name == "." || name == ".." || len(name) > 249 {
-		return false
-	}
-	for _, r := range name {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9',
-			r == '.', r == '_', r == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 func unknownTopic(t *kmsg.MetadataRequestTopic, code int16) kmsg.MetadataResponseTopic {

@@ -88,3 +88,24 @@ const (
 	Disabling TierState = "DISABLING"
 	Disabled  TierState = "DISABLED"
 )
+
+// TopicBytesMax is how long the name of a Kafka topic may be.
+const TopicBytesMax = 249
+
+// LegalTopic reports whether a Kafka broker could have a topic of the name: it has letters and
+// digits of ASCII, dots, underscores and dashes, and is neither . nor .., as a broker checks when
+// one is made.
+func LegalTopic(name string) bool {
+	if name == "" || name == "." || name == ".." || len(name) > TopicBytesMax {
+		return false
+	}
+	for _, r := range name {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9',
+			r == '.', r == '_', r == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
