@@ -33,6 +33,10 @@ const (
 // faultKinds are those that a faultless history has none of.
 var faultKinds = []string{kindClock, kindStore, kindDisk, kindStop, kindOverlap}
 
+// swarmKinds are those of which a swarm has more or none.
+var swarmKinds = append([]string{kindOwner, kindProcess, kindTime, kindOperator, kindSettings,
+	kindFacts, kindReader}, faultKinds...)
+
 func (p *Project) drawRates(c choose.Chooser) rates {
 	r := rates{focus: p.Focus, kinds: map[string]int{kindOwner: 3, kindProcess: 8, kindTime: 4,
 		kindOperator: 1, kindFacts: 1, kindReader: 1}}
@@ -51,7 +55,25 @@ func (p *Project) drawRates(c choose.Chooser) rates {
 		r.kinds[kindSettings] = rate
 	}
 	r.drawShape(c)
+	r.drawSwarm(c)
 	return r
+}
+
+// drawSwarm makes a few kinds of actions far more likely in a fourth of the histories, leaves some
+// out, and lets the history be longer: what needs many of one kind, or much time without another,
+// hardly comes about where each has its usual share.
+func (r *rates) drawSwarm(c choose.Chooser) {
+	if choose.Rate(c, "swarm", 1, 0, 0, 0) == 0 {
+		return
+	}
+	r.length *= choose.Rate(c, "longer", 1, 1, 2)
+	for _, kind := range swarmKinds {
+		levels := []int{0, 1, 1, 1, 1, 4, 12}
+		if kind == kindOwner || kind == kindProcess || kind == kindTime {
+			levels = levels[1:] // nothing comes about without them
+		}
+		r.kinds[kind] *= choose.Rate(c, kind+" times", levels...)
+	}
 }
 
 // weights are those of the end and of each action, in the order of their names. The end comes when
