@@ -348,7 +348,7 @@ func (h *play) stepper() *stepper {
 			s.fault[i] = len(h.out.Faults)
 		}
 	}
-	s.weights, s.then = h.rate.weights(s.acts, s.names)
+	s.weights, s.then = h.rate.weights(h.c, s.acts, s.names)
 	return s
 }
 

@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/tierd/tierd/sim/choose"
+import (
+	"slices"
+
+	"github.com/tierd/tierd/sim/choose"
+)
 
 // rates say how likely each kind of action is in one history. They are drawn by chance for each
 // seed, so that some histories have much of one kind and nothing of another, and some no fault at
@@ -8,6 +12,7 @@ import "github.com/tierd/tierd/sim/choose"
 type rates struct {
 	length    int
 	faultless bool
+	swarm     bool
 	kinds     map[string]int
 	focus     map[string]int // see Project
 	drift     int            // of drifts
@@ -63,7 +68,7 @@ func (p *Project) drawRates(c choose.Chooser) rates {
 // out, and lets the history be longer: what needs many of one kind, or much time without another,
 // hardly comes about where each has its usual share.
 func (r *rates) drawSwarm(c choose.Chooser) {
-	if choose.Rate(c, "swarm", 1, 0, 0, 0) == 0 {
+	if r.swarm = choose.Rate(c, "swarm", 1, 0, 0, 0) == 1; !r.swarm {
 		return
 	}
 	r.length *= choose.Rate(c, "longer", 1, 1, 2)
@@ -76,14 +81,28 @@ func (r *rates) drawSwarm(c choose.Chooser) {
 	}
 }
 
+// The actions that are likelier still in a swarm, each by itself.
+const (
+	favourites     = 2
+	favouriteTimes = 8
+)
+
 // weights are those of the end and of each action, in the order of their names. The end comes when
 // the length is reached.
-func (r *rates) weights(acts []act, names []string) (before, then []int) {
+func (r *rates) weights(c choose.Chooser, acts []act, names []string) (before, then []int) {
+	often := map[string]bool{}
+	for i := 0; r.swarm && i < favourites; i++ {
+		often[choose.Favour(c, names[1:])] = true
+	}
 	before, then = make([]int, len(names)), make([]int, len(names))
 	then[0] = 1
 	for i, a := range acts {
 		before[i+1] = r.kinds[a.kind] * a.weight
-		if times := r.focus[names[i+1]]; times > 0 {
+		times := r.focus[names[i+1]]
+		if often[names[i+1]] && !(r.faultless && slices.Contains(faultKinds, a.kind)) {
+			times = max(times, favouriteTimes)
+		}
+		if times > 0 {
 			before[i+1] = max(r.kinds[a.kind], 1) * a.weight * times
 		}
 	}

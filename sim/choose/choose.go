@@ -42,6 +42,7 @@ func Later(c Chooser, label string, names []string, weights []int) int {
 // rater is a Chooser that makes some kinds of things likelier than others.
 type rater interface {
 	Rate(kind string, levels ...int) int
+	Favour(names []string) string
 }
 
 // Rate gives one of the levels, as how likely a kind of thing shall be in a history. It is no
@@ -51,6 +52,15 @@ func Rate(c Chooser, kind string, levels ...int) int {
 		return r.Rate(kind, levels...)
 	}
 	return levels[1]
+}
+
+// Favour gives the name of what shall happen often in a history. It is no choice, either: a chooser
+// that does not draw rates gives none.
+func Favour(c Chooser, names []string) string {
+	if f, ok := c.(rater); ok {
+		return f.Favour(names)
+	}
+	return ""
 }
 
 // Among chooses one of the options, which are named by their own text.
@@ -147,3 +157,6 @@ func (r *Recorder) Later(label string, names []string, weights []int) int {
 func (r *Recorder) Rate(kind string, levels ...int) int {
 	return Rate(r.Chooser, kind, levels...)
 }
+
+// Favour hands on what the other chooser favours.
+func (r *Recorder) Favour(names []string) string { return Favour(r.Chooser, names) }

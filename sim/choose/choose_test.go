@@ -169,3 +169,25 @@ func TestBytesEnd(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestRatesAreDrawnWhoeverWritesDown: a seed is the same history with a recorder and without, and
+// one that is replayed draws nothing.
+func TestRatesAreDrawnWhoeverWritesDown(t *testing.T) {
+	t.Parallel()
+	names := []string{"owner: rolls", "stop: now", "time: passes"}
+	draw := func(c Chooser) (rate int, often string, next int) {
+		return Rate(c, "stop", 2, 4, 8), Favour(c, names), c.Choose("segments", 1000)
+	}
+	for seed := range uint64(10) {
+		one, other := NewRandom(seed), NewRandom(seed)
+		rate, often, next := draw(one)
+		r, o, n := draw(&Recorder{Chooser: other})
+		if r != rate || o != often || n != next || !slices.Equal(one.Rates, other.Rates) {
+			t.Errorf("seed %d: %d, %q and %d, and written down %d, %q and %d", seed, rate, often, next,
+				r, o, n)
+		}
+	}
+	if rate, often, _ := draw(NewLoose(nil)); rate != 4 || often != "" {
+		t.Errorf("a replay draws %d and %q", rate, often)
+	}
+}

@@ -28,6 +28,13 @@ func (r *Random) Rate(kind string, levels ...int) int {
 	return rate
 }
 
+// Favour draws what shall happen often in this history.
+func (r *Random) Favour(names []string) string {
+	name := names[r.rng.IntN(len(names))]
+	r.Rates = append(r.Rates, "often "+name)
+	return name
+}
+
 // Choose implements Chooser.
 func (r *Random) Choose(_ string, n int) int { return r.rng.IntN(n) }
 
