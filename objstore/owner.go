@@ -43,13 +43,20 @@ func (s *Store) Own(ctx context.Context, owner Owner) error {
 	if !utf8.ValidString(owner.Host + owner.DataDir) {
 		return fmt.Errorf("owner %q on %q: not valid UTF-8", owner.DataDir, owner.Host)
 	}
-	is, err := s.Owner(ctx)
+	err := s.Confirm(ctx, owner)
 	if errors.Is(err, tier.ErrVanished) {
 		if err := s.putOwner(ctx, owner); err != nil {
 			return err
 		}
-		is, err = s.Owner(ctx)
+		err = s.Confirm(ctx, owner)
 	}
+	return err
+}
+
+// Confirm is Own where there is an owner object; otherwise the error wraps tier.ErrVanished, and
+// none is made.
+func (s *Store) Confirm(ctx context.Context, owner Owner) error {
+	is, err := s.Owner(ctx)
 	if err != nil {
 		return err
 	}

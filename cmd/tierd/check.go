@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -34,6 +35,10 @@ run and reload do, and prints everything that is wrong, each with its place. The
 each source as a scan does, and whether each fact is known, asks brokers what they do with their
 topics, and tries on the store what tierd needs of it, on an object of its own that it removes
 again: put, get, range, list and delete. The store's clock is compared with this machine's.
+
+Where no daemon runs it says what a start would: of a ledger that cannot be read, of a store that is
+not this ledger's, of a configuration that would let more go than the limits allow, and of damage in
+segments that wait to be copied. It reads up to 1GiB of these.
 
 Exit code: 0 if all is well, 1 if a source, a fact or the store does not do what it should, 2 if a
 file is wrong.
@@ -78,7 +83,9 @@ func (c *checkCmd) Run(a *app) error {
 		out.Warnings = append(out.Warnings, w.Error())
 	}
 	if !c.Offline {
-		out.Reach = a.reach(cfg)
+		if err := a.reach(cfg, &out); err != nil {
+			return err
+		}
 	}
 	err = c.print(a, out, func(p *page) { printChecked(p, out) })
 	for _, r := range out.Reach {
@@ -110,25 +117,36 @@ func printChecked(p *page, out checked) {
 	p.line("%s: ok", out.Config)
 }
 
-// reach looks at every source and fact, and at the store.
-func (a *app) reach(cfg *config.Config) []reach {
-	var out []reach
+// reach looks at the ledger, at every source and fact, and at the store.
+func (a *app) reach(cfg *config.Config, out *checked) (err error) {
+	k, err := daemon.NewChecker(a.ctx, a.options(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	if n, bytes := k.Unread(); n > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("more waits to be copied than was read now: not "+
+			"%s (%s)", tier.Count(n, "segment"), humanBytes(bytes)))
+	}
 	add := func(what string, err error) {
 		r := reach{What: what}
 		if err != nil {
 			text := err.Error()
 			r.Error = &text
 		}
-		out = append(out, r)
+		out.Reach = append(out.Reach, r)
 	}
 	now := func() tier.Time { return tier.TimeOf(time.Now()) }
+	if path, read, err := k.Ledger(); read {
+		add(fmt.Sprintf("ledger (%s)", path), err)
+	}
 	for _, s := range cfg.Sources {
-		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), daemon.CheckSource(a.ctx, cfg, s, now()))
+		add(fmt.Sprintf("source %s (%s)", s.Name, s.Path), k.Source(s.Name))
 	}
 	for _, s := range cfg.Sources {
 		if s.Kafka.Bootstrap != "" {
 			add(fmt.Sprintf("broker of the source %s (%s)", s.Name, s.Kafka.Bootstrap),
-				daemon.CheckTopics(a.ctx, cfg, s, now()))
+				k.Topics(a.ctx, s.Name))
 		}
 	}
 	unknown := daemon.FactsNow(a.ctx, cfg, now)
@@ -142,8 +160,8 @@ func (a *app) reach(cfg *config.Config) []reach {
 	if cfg.Bucket.SingleClock() {
 		store += ", single-clock"
 	}
-	add("bucket ("+store+")", a.probe(ctx, cfg))
-	return out
+	add("bucket ("+store+")", a.probe(ctx, cfg, k))
+	return nil
 }
 
 // factKnown reports why a fact is not known now.
@@ -160,7 +178,7 @@ func factKnown(f config.Fact, unknown []tier.UnknownFact) error {
 const probeOwner = "tierd-check"
 
 // probe tries on the store what tierd needs of it, and compares the clocks.
-func (a *app) probe(ctx context.Context, cfg *config.Config) (err error) {
+func (a *app) probe(ctx context.Context, cfg *config.Config, k *daemon.Checker) (err error) {
 	b, err := openBucket(ctx, cfg.Bucket, a.quiet())
 	if err != nil {
 		return err
@@ -177,5 +195,5 @@ func (a *app) probe(ctx context.Context, cfg *config.Config) (err error) {
 	if agree, why := daemon.JudgeProbe(p, cfg.Limits.ClockTolerance); agree != tier.Yes {
 		return errors.New(why)
 	}
-	return daemon.CheckOwner(ctx, cfg, b)
+	return k.Bucket(ctx, b)
 }

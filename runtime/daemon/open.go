@@ -95,7 +95,23 @@ func open(ctx context.Context, opts Options) (_ *Daemon, err error) {
 
 // openSnapshot reads what lies in data_dir and looks at the sources, for commands where no daemon
 // runs. It takes no lock but the ledger's shared one, and changes nothing.
-func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
+func openSnapshot(ctx context.Context, opts Options) (*Daemon, error) {
+	d, err := openReadOnly(ctx, opts, func(d *Daemon, c *config.Config) error {
+		return d.openLedger(c, true)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.look(ctx); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	d.advise(ctx)
+	return d, nil
+}
+
+// openReadOnly is openSnapshot before it looks at the sources, with a ledger that openLedger opens.
+func openReadOnly(ctx context.Context, opts Options,
+	openLedger func(*Daemon, *config.Config) error) (_ *Daemon, err error) {
 	d := newDaemon(opts)
 	defer func() {
 		if err != nil {
@@ -112,7 +128,7 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.loadPlugins(g, true); err != nil {
 		return nil, err
 	}
-	if err := d.openLedger(g.config, true); err != nil {
+	if err := openLedger(d, g.config); err != nil {
 		return nil, err
 	}
 	if err := d.openStore(ctx, g.config); err != nil {
@@ -124,14 +140,7 @@ func openSnapshot(ctx context.Context, opts Options) (_ *Daemon, err error) {
 	if err := d.openReader(false); err != nil {
 		return nil, err
 	}
-	if err := d.restore(); err != nil {
-		return nil, err
-	}
-	if err := d.look(ctx); err != nil {
-		return nil, err
-	}
-	d.advise(ctx)
-	return d, nil
+	return d, d.restore()
 }
 
 // look asks brokers about the facts that they know, and makes the engine see the sources and the
@@ -146,8 +155,10 @@ func (d *Daemon) look(ctx context.Context) error {
 	if why := d.clockStep(); why != nil {
 		d.step(engine.ClockJudged{Reason: why})
 	}
-	_, err := d.scanAll(ctx)
-	return err
+	if _, err := d.scanAll(ctx); err != nil {
+		return err
+	}
+	return d.knownLosses(ctx)
 }
 
 func newDaemon(opts Options) *Daemon {

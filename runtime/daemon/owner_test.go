@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -14,11 +15,15 @@ func TestADamagedOwnerIsNamed(t *testing.T) {
 	if _, err := s.once(s.options()); err != nil {
 		t.Fatalf("%v\n%s", err, s.log.String())
 	}
-	cfg, _, err := Check(s.options().ConfigPath, s.options().Host)
-	if err != nil {
-		t.Fatal(err)
+	check := func() error {
+		t.Helper()
+		k, err := NewChecker(t.Context(), s.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return errors.Join(k.Bucket(t.Context(), s.bucket), k.Close())
 	}
-	if err := CheckOwner(t.Context(), cfg, s.bucket); err != nil {
+	if err := check(); err != nil {
 		t.Errorf("a sound one: %v", err)
 	}
 	key := ""
@@ -33,7 +38,7 @@ func TestADamagedOwnerIsNamed(t *testing.T) {
 			strings.Contains(err.Error(), "tierd run --adopt") &&
 			!strings.Contains(err.Error(), "reached")
 	}
-	if err := CheckOwner(t.Context(), cfg, s.bucket); !told(err) {
+	if err := check(); !told(err) {
 		t.Errorf("a check: %v", err)
 	}
 	if _, err := s.once(s.options()); !told(err) {
@@ -44,7 +49,7 @@ func TestADamagedOwnerIsNamed(t *testing.T) {
 	if _, err := s.once(opts); err != nil {
 		t.Errorf("adopting it: %v", err)
 	}
-	if err := CheckOwner(t.Context(), cfg, s.bucket); err != nil {
+	if err := check(); err != nil {
 		t.Errorf("written anew: %v", err)
 	}
 }

@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	thanos "github.com/thanos-io/objstore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tierd/tierd/objstore"
-	"github.com/tierd/tierd/offsets"
 	"github.com/tierd/tierd/runtime/api"
-	"github.com/tierd/tierd/runtime/config"
 	"github.com/tierd/tierd/runtime/engine"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
@@ -136,26 +132,17 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 	owner := d.owner(d.ledger.ID())
 	began := time.Now()
 	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
-		err := d.known(ctx)
+		err := knows(ctx, d.store, d.hasCopied())
 		if err == nil {
 			err = d.store.Own(ctx, owner)
 		}
-		other, damaged := errors.Is(err, objstore.ErrOtherOwner), errors.Is(err, tier.ErrDamaged)
-		switch {
-		case errors.Is(err, tier.ErrNewer):
-			return fmt.Errorf("the owner object in the store: %w; run the tierd that wrote it, or a "+
-				"later one", err)
-		case !other && !damaged && !errors.Is(err, errUnknownStore):
-		case d.opts.Adopt:
+		switch refused := refusal(err); {
+		case refused == nil:
+		case d.opts.Adopt && !errors.Is(err, tier.ErrNewer):
 			d.log.Warn("the store's objects are taken over", "why", err)
 			err = d.store.Adopt(ctx, owner)
-		case other:
-			return fmt.Errorf("%w; if that one runs no more, because the ledger was moved: "+
-				"tierd run --adopt", err)
-		case damaged:
-			return ownerDamaged(err)
 		default:
-			return err
+			return refused
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -171,59 +158,50 @@ func (d *Daemon) own(ctx context.Context, retryFor time.Duration) error {
 	}
 }
 
-// ownerDamaged says what to do about an owner object that cannot be made out. It was reached: to
-// try again is of no use, and nobody but an operator knows that no other tierd has this ledger.
-func ownerDamaged(err error) error {
-	return fmt.Errorf("the owner object in the store is damaged: %w; if no other tierd runs with "+
-		"this ledger, write it anew: tierd run --adopt", err)
-}
-
-// CheckOwner looks at the owner object of the ledger in data_dir, and reports one that is damaged.
-// Where there is no ledger yet, or a daemon that has looked itself holds it, nothing is known to be
-// wrong. Whose ledger it is, is for a start to judge.
-func CheckOwner(ctx context.Context, c *config.Config, bucket thanos.Bucket) error {
-	m, err := offsets.OpenBolt(filepath.Join(c.DataDir, ledgerFile),
-		offsets.BoltOptions{ReadOnly: true})
-	if err != nil {
-		return nil
-	}
-	l, err := offsets.Open(m)
-	if err != nil {
-		return nil
-	}
-	store, err := objstore.New(bucket, l.ID())
-	if err = errors.Join(err, l.Close()); err != nil {
+// refusal says why the store is not taken for this ledger's, and what to do about it; nil where the
+// error is another. The store was reached: to try again is of no use, and nobody but an operator
+// knows that no other tierd has this ledger.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, tier.ErrNewer):
+		return fmt.Errorf("the owner object in the store: %w; run the tierd that wrote it, or a "+
+			"later one", err)
+	case errors.Is(err, objstore.ErrOtherOwner):
+		return fmt.Errorf("%w; if that one runs no more, because the ledger was moved: "+
+			"tierd run --adopt", err)
+	case errors.Is(err, tier.ErrDamaged):
+		return fmt.Errorf("the owner object in the store is damaged: %w; if no other tierd runs with "+
+			"this ledger, write it anew: tierd run --adopt", err)
+	case errors.Is(err, errUnknownStore):
 		return err
 	}
-	switch _, err = store.Owner(ctx); {
-	case errors.Is(err, tier.ErrDamaged):
-		return ownerDamaged(err)
-	case errors.Is(err, tier.ErrVanished): // no start yet
-		return nil
-	}
-	return err
+	return nil
 }
 
 // errUnknownStore: the store has nothing of a ledger that has copied already.
 var errUnknownStore = errors.New("the ledger has copied, and this store does not know of it")
 
-// known wants the store of a ledger that has copied to have its owner object, which is there before
+// knows wants the store of a ledger that has copied to have its owner object, which is there before
 // the first copy. One that has not is another one, or nothing is mounted in its place: what was
 // copied into that would be out of sight later, and what it does not have would pass for removed.
-func (d *Daemon) known(ctx context.Context) error {
-	copied := slices.ContainsFunc(d.ledger.Logs(), func(id tier.LogID) bool {
-		s, _ := d.ledger.Log(id)
-		return s.Next > 0
-	})
+func knows(ctx context.Context, store *objstore.Store, copied bool) error {
 	if !copied {
 		return nil
 	}
-	_, err := d.store.Owner(ctx)
+	_, err := store.Owner(ctx)
 	if errors.Is(err, tier.ErrVanished) {
 		return fmt.Errorf("%w: %s is not there. Is it the right bucket, and mounted? To begin on an "+
-			"empty one all the same: tierd run --adopt", errUnknownStore, d.store.Keys().Owner())
+			"empty one all the same: tierd run --adopt", errUnknownStore, store.Keys().Owner())
 	}
 	return err
+}
+
+// hasCopied reports whether the ledger ever had a copy.
+func (d *Daemon) hasCopied() bool {
+	return slices.ContainsFunc(d.ledger.Logs(), func(id tier.LogID) bool {
+		s, _ := d.ledger.Log(id)
+		return s.Next > 0
+	})
 }
 
 // watchFatal ends the run when nothing is known to be durable any more.

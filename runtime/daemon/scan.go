@@ -24,7 +24,8 @@ const rescanPause = time.Second
 // often 8192 for all of a user's programs.
 const watchedDirsMax = 4096
 
-// openSource makes the adapter of a configured source. It does not look at the directory.
+// openSource makes the adapter of a configured source. It does not look at the directory. One that
+// is read only deletes nothing, and takes no lock.
 func openSource(c config.Source, table func(string) (tier.Table, bool), readOnly bool) (
 	*source, error) {
 	cfg := logdir.Config{
@@ -49,8 +50,12 @@ func openSource(c config.Source, table func(string) (tier.Table, bool), readOnly
 		cfg.Pattern = re
 	}
 	switch unlink := c.LocalDelete == tier.LocalDeleteUnlink; {
+	case unlink && c.Layout == tier.LayoutKafka && readOnly:
+		cfg.Lock = logdir.NewFileLockLook(c.Path)
 	case unlink && c.Layout == tier.LayoutKafka:
 		cfg.Lock = logdir.NewFileLock(c.Path)
+	case unlink && c.Layout == tier.LayoutFluss && readOnly:
+		cfg.Lock = logdir.NewTabletLockLook(c.Path)
 	case unlink && c.Layout == tier.LayoutFluss:
 		cfg.Lock = logdir.NewTabletLock(c.Path)
 	}
@@ -118,6 +123,12 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 	if err != nil {
 		return false, err
 	}
+	d.scanned(s, &res)
+	return len(res.Scans) > 0, nil
+}
+
+// scanned takes over what a scan found.
+func (d *Daemon) scanned(s *source, res *logdir.Result) {
 	if res.Empty && d.emptied(s.Name) {
 		res.Trouble = nil
 	}
@@ -128,7 +139,7 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 		s.scannedAt = d.opts.Now()
 	}
 	s.mu.Unlock()
-	d.reportScan(s, before, res)
+	d.reportScan(s, before, *res)
 	for _, scan := range res.Scans {
 		d.step(engine.Scanned{Scan: scan})
 	}
@@ -136,7 +147,6 @@ func (d *Daemon) scan(ctx context.Context, s *source) (changed bool, err error) 
 	if len(res.Scans) > 0 {
 		d.changes.tell()
 	}
-	return len(res.Scans) > 0, nil
 }
 
 // emptied reports whether it is by tierd's own hand that the source has nothing.

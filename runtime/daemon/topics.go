@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/tierd/tierd/runtime/broker"
 	"github.com/tierd/tierd/runtime/config"
-	"github.com/tierd/tierd/runtime/logdir"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -165,69 +163,4 @@ func (d *Daemon) tendTopics(ctx context.Context, s *source) error {
 			return nil
 		}
 	}
-}
-
-// lookAt opens a source and scans it, changing nothing and taking no lock.
-func lookAt(ctx context.Context, c *config.Config, of config.Source, now tier.Time) (
-	s *source, res logdir.Result, err error) {
-	of.LocalDelete = tier.LocalDeleteNever // a look takes no lock
-	if s, err = openSource(of, c.Table, true); err != nil {
-		return nil, res, err
-	}
-	res, err = s.dir.Scan(ctx, now)
-	// tierd itself may have deleted the last segment of a plain source: only a run can tell.
-	if emptied := res.Empty && of.Layout == tier.LayoutPlain; err == nil && res.Trouble != nil &&
-		!emptied {
-		err = errors.New(res.Trouble.Text)
-	}
-	if err != nil {
-		return nil, res, errors.Join(err, s.close())
-	}
-	return s, res, nil
-}
-
-// CheckSource scans a source, and returns what is wrong with its files, as a run would tell of it;
-// nil where nothing is.
-func CheckSource(ctx context.Context, c *config.Config, source config.Source, now tier.Time) error {
-	s, res, err := lookAt(ctx, c, source, now)
-	if err != nil {
-		return err
-	}
-	problems := res.Problems
-	for i := range res.Scans {
-		problems = append(problems, res.Scans[i].Problems...)
-	}
-	var errs []error
-	for i, p := range problems {
-		if !slices.Contains(problems[:i], p) { // of a log's directory, and of the log
-			errs = append(errs, fmt.Errorf("%s: %s: %s", p.Code, p.Path, p.Text))
-		}
-	}
-	return errors.Join(append(errs, s.close())...)
-}
-
-// CheckTopics asks the cluster of a source about the topics of the source's directory, and returns
-// what is wrong with how it and the configuration go together; nil where nothing is, or where the
-// source has no cluster.
-func CheckTopics(ctx context.Context, c *config.Config, source config.Source, now tier.Time) error {
-	if source.Kafka.Bootstrap == "" {
-		return nil
-	}
-	s, res, err := lookAt(ctx, c, source, now)
-	if err != nil {
-		return err
-	}
-	s.topics.scanned(res.Logs)
-	var errs []error
-	for _, why := range s.topics.look(ctx, s.cluster, c.Table) {
-		errs = append(errs, errors.New(why.Text))
-	}
-	for _, name := range tablesOf(res.Logs) {
-		if t, ok := c.Table(name); ok && t.Tiering && c.Named(name) && t.Compacted != tier.Yes &&
-			s.topics.compacted(name) == tier.Yes {
-			errs = append(errs, fmt.Errorf("%s: the topic %s is compacted, and is not tiered: say "+
-				"compacted: true, or remote.storage.enable: false", t.Entry, name))
-		}
-	}
-	return errors.Join(append(errs, s.close())...)
 }

@@ -203,12 +203,7 @@ func (l *logIndex) alarms() []tier.Reason {
 		if q.accepted {
 			continue
 		}
-		r := q.reason
-		r.Code = tier.CodeQuarantined
-		r.Text = fmt.Sprintf("%s; it blocks the log until another file is renamed to its place (a "+
-			"change in place is seen within ten minutes) or you run: tierd accept-loss %s@%d", r.Text,
-			l.id, q.segment.Base)
-		out = append(out, r)
+		out = append(out, Quarantine(l.id, q.segment.Base, q.reason))
 	}
 	out = append(out, l.losses()...)
 	for _, h := range l.openHoles() {
@@ -230,6 +225,16 @@ func (l *logIndex) alarms() []tier.Reason {
 		}
 	}
 	return out
+}
+
+// Quarantine says of a damaged segment what it keeps from being done, and what to do about it. why
+// is how its files could not be read.
+func Quarantine(log tier.LogID, base tier.Offset, why tier.Reason) tier.Reason {
+	why.Code = tier.CodeQuarantined
+	why.Text = fmt.Sprintf("%s; it blocks the log until another file is renamed to its place (a "+
+		"change in place is seen within ten minutes) or you run: tierd accept-loss %s@%d", why.Text, log,
+		base)
+	return why
 }
 
 // alarming reports whether a segment that stays for this reason wants an operator.

@@ -25,9 +25,9 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 	if err != nil {
 		return failure(tier.CodeSourceVanished, "%v", err), nil
 	}
-	content, err := src.Read(ctx, f.Log, f.Segment.Range)
-	if err != nil {
-		return x.unread(ctx, src, f, err), nil
+	content, failed := x.read(ctx, src, f)
+	if failed != nil {
+		return failed, nil
 	}
 	for _, p := range content.Problems {
 		x.trouble(p)
@@ -77,6 +77,27 @@ func (x *Executor) copy(ctx context.Context, f engine.Copy) (engine.Result, erro
 		return engine.Failed{Reason: r, Attempt: &attempt}, nil
 	}
 	return x.finish(ctx, f.Log, attempt, content)
+}
+
+// TryRead reads a segment as a copy of it would, and returns how that would fail, which concerns
+// its files alone; nil where they are sound.
+func (x *Executor) TryRead(ctx context.Context, f engine.Copy) engine.Result {
+	src, err := x.source(f.Source)
+	if err != nil {
+		return failure(tier.CodeSourceVanished, "%v", err)
+	}
+	_, failed := x.read(ctx, src, f)
+	return failed
+}
+
+// read reads the files of a copy; failed is nil where it could.
+func (x *Executor) read(ctx context.Context, src Source, f engine.Copy) (
+	content tier.Content, failed engine.Result) {
+	content, err := src.Read(ctx, f.Log, f.Segment.Range)
+	if err != nil {
+		return content, x.unread(ctx, src, f, err)
+	}
+	return content, nil
 }
 
 // unread answers a segment that could not be read: damage is quarantined, unless it was accepted,

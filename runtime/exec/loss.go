@@ -49,6 +49,16 @@ func (x *Executor) AcceptLoss(ctx context.Context, source string, log tier.LogID
 	return ev, why, err
 }
 
+// LossKnown reports whether a segment is one whose loss was accepted, as a copy of it would find.
+func (x *Executor) LossKnown(ctx context.Context, source string, log tier.LogID,
+	s tier.LocalSegment) (bool, error) {
+	src, err := x.source(source)
+	if err != nil {
+		return false, err
+	}
+	return x.lossKnown(ctx, src, log, s)
+}
+
 // lossKnown reports whether a segment that is damaged is one whose loss was accepted: its log file
 // has the bytes that were given up, whatever times it has, and wherever it came from.
 func (x *Executor) lossKnown(ctx context.Context, src Source, log tier.LogID,

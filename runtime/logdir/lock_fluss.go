@@ -27,6 +27,11 @@ func NewTabletLock(dir string) *TabletLock {
 	return &TabletLock{FileLock: NewFileLock(dir), dir: dir}
 }
 
+// NewTabletLockLook returns a lock that is never taken, as NewFileLockLook does.
+func NewTabletLockLook(dir string) *TabletLock {
+	return &TabletLock{FileLock: NewFileLockLook(dir), dir: dir}
+}
+
 // TryLock implements Locker.
 func (l *TabletLock) TryLock() (bool, error) {
 	if err := l.apart(); err != nil {

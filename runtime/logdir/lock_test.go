@@ -125,6 +125,36 @@ func TestFileLockExcludesABroker(t *testing.T) {
 	}
 }
 
+// TestALookTakesNoLock: it says whether the lock could be had, and no broker finds it taken.
+func TestALookTakesNoLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	look := logdir.NewFileLockLook(dir)
+	if held, err := look.TryLock(); held || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v, %v", held, err)
+	}
+	for range 2 {
+		says, stop := startBroker(t, dir)
+		if says != "held\n" {
+			t.Errorf("a broker beside a look is %s", says)
+		}
+		if held, err := look.TryLock(); held || err != nil || look.Held() {
+			t.Errorf("beside a broker: %v, %v", held, err)
+		}
+		stop()
+		if held, err := look.TryLock(); !held || err != nil || !look.Held() {
+			t.Errorf("after the broker: %v, %v", held, err)
+		}
+	}
+	lock := logdir.NewFileLock(dir)
+	if held, err := lock.TryLock(); !held || err != nil || look.Held() {
+		t.Errorf("beside a look: %v, %v", held, err)
+	}
+	if err := errors.Join(look.Unlock(), lock.Unlock()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFileLockOfAnotherFile puts another file in the place of the locked one: a broker would lock
 // that one, so nothing is held any more.
 func TestFileLockOfAnotherFile(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // FileLock is the lock that a Kafka broker takes on its log directory: a record lock on all of the
 // file ".lock" (java.nio.channels.FileLock, which is fcntl's).
 type FileLock struct {
-	path string
+	path  string
+	looks bool // it is asked whether it could be had, and never taken
 
 	mu   sync.Mutex
 	file *os.File // nil while the lock is not held
@@ -25,6 +26,12 @@ var _ Locker = (*FileLock)(nil)
 
 // NewFileLock returns the lock of the log directory dir. It is not taken yet.
 func NewFileLock(dir string) *FileLock { return &FileLock{path: filepath.Join(dir, lockName)} }
+
+// NewFileLockLook returns a lock that is never taken: TryLock tells whether it could be, and Held
+// whether that still is so. A look must not stand in the way of a broker that starts.
+func NewFileLockLook(dir string) *FileLock {
+	return &FileLock{path: filepath.Join(dir, lockName), looks: true}
+}
 
 // TryLock implements Locker. The file must exist: every broker makes it and leaves it behind, and
 // one that tierd made might not be the broker's to open.
@@ -47,7 +54,11 @@ func (l *FileLock) TryLock() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := lockFile(f); err != nil {
+	lock := lockFile
+	if l.looks {
+		lock = lockable
+	}
+	if err := lock(f); err != nil {
 		closeErr := f.Close()
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 			return false, closeErr
@@ -65,8 +76,12 @@ func (l *FileLock) Held() bool {
 	return l.file != nil && l.current()
 }
 
-// current reports whether the name still stands for the file that is locked.
+// current reports whether the name still stands for the file that is locked, and for one that is
+// only looked at, whether it still could be.
 func (l *FileLock) current() bool {
+	if l.looks && lockable(l.file) != nil {
+		return false
+	}
 	locked, err := l.file.Stat()
 	if err != nil {
 		return false
@@ -84,6 +99,16 @@ func (l *FileLock) Unlock() error {
 	}
 	err := l.file.Close()
 	l.file = nil
+	return err
+}
+
+// lockable says what lockFile would, without locking anything.
+func lockable(f *os.File) error {
+	held := wholeFile()
+	err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, held)
+	if err == nil && held.Type != unix.F_UNLCK {
+		return unix.EAGAIN
+	}
 	return err
 }
 
