@@ -98,7 +98,7 @@ func (e *Engine) startCopy(l *logIndex) {
 	}
 	l.states[i] = copying
 	l.copies++
-	l.floors = append(l.floors, floor{f.ID, l.state.Next})
+	l.floors = append(l.floors, floor{f.ID, f.Segment.Base, l.state.Next})
 	e.copies++
 	e.emit(f)
 	e.evaluate(l)
@@ -107,6 +107,7 @@ func (e *Engine) startCopy(l *logIndex) {
 // floor is the lowest manifest position that a copy under way may have been given.
 type floor struct {
 	id       EffectID
+	base     tier.Offset // of the segment
 	position tier.Position
 }
 
@@ -162,13 +163,27 @@ func (e *Engine) maintain(l *logIndex) {
 	}
 }
 
-// resolveNext has the outcome of the oldest attempt found out that is not known.
+// resolveNext has the outcome of the oldest attempt found out that is not known. Where nothing is
+// decided about the log's source the store alone can tell; before the first look nobody knows.
 func (e *Engine) resolveNext(l *logIndex) {
-	if len(l.attempts) > 0 && !l.resolving {
-		l.resolving = true
-		e.copies++
-		e.emit(Resolve{ID: e.id(), Log: l.id, Source: l.source, Attempt: l.attempts[0]})
+	if len(l.attempts) == 0 || l.resolving || l.unseen() {
+		return
 	}
+	l.resolving = true
+	e.copies++
+	f := Resolve{ID: e.id(), Log: l.id, Attempt: l.attempts[0]}
+	if l.block == nil {
+		f.Source = l.source
+	}
+	e.emit(f)
+}
+
+// copiesIn reports whether a copy that begins in the range is under way, or may still be found to
+// have come to its end. What the log's source has come to is no matter: the copy is in the store.
+func (l *logIndex) copiesIn(r tier.Range) bool {
+	return slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
+		return r.Contains(a.Range.Base)
+	}) || slices.ContainsFunc(l.floors, func(f floor) bool { return r.Contains(f.base) })
 }
 
 // publish says in the manifest what is durable and was not said there yet. That is also due where

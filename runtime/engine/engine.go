@@ -448,7 +448,7 @@ func (e *Engine) evaluate(l *logIndex) {
 // considerStore decides what of the log is due in the store, which keeps its own time, whatever
 // becomes of the source: a disablement has to end also where that is gone.
 func (e *Engine) considerStore(l *logIndex, t *tableIndex) {
-	if l.block != nil && t.state.State != tier.Enabled && !e.retryLater(l) {
+	if l.block != nil && !e.retryLater(l) {
 		e.resolveNext(l) // nobody else does
 	}
 	doubt := l.inDoubt()

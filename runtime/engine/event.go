@@ -155,7 +155,7 @@ type Compare struct {
 type Resolve struct {
 	ID      EffectID
 	Log     tier.LogID
-	Source  string
+	Source  string // "" where nothing of it can be relied on: what has no manifest entry is abandoned
 	Attempt tier.Attempt
 }
 

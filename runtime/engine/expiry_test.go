@@ -103,3 +103,76 @@ func TestNothingExpiresBehindAHoleBeforeTheFirstLook(t *testing.T) {
 		t.Errorf("without the source expires %+v", f)
 	}
 }
+
+// TestNothingExpiresOverACopyThatMayHaveEnded: a file was written again, and what became of its
+// copy is still to be found out, or it is still under way, when the source is gone and the first
+// copy comes of age. A start that moved would take the younger copy with it.
+func TestNothingExpiresOverACopyThatMayHaveEnded(t *testing.T) {
+	t.Parallel()
+	gone := SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceVanished}}
+	old := tier.Remote{Range: tier.Range{Base: 0, Next: 10}, Position: 0, Epoch: 1, Bytes: 100,
+		ModTime: epochStart, Last: tier.NoLeaderEpoch}
+	again := old
+	again.Position, again.ModTime = 1, epochStart.Add(6*24*time.Hour)
+	state := tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain, Epoch: 1, Copied: 10,
+		Next: 1}
+	restored := func(attempts ...tier.Attempt) *rig {
+		r := &rig{t: t, e: New(), now: epochStart}
+		r.step(Reconfigured{Settings: settings(func(_ *Settings, tab *tier.Table) {
+			tab.TTL = 7 * 24 * time.Hour
+		})})
+		s := state
+		s.Next += tier.Position(len(attempts))
+		r.step(Restored{State: s, Copies: []tier.Remote{old}, Attempts: attempts})
+		r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+		r.step(Started{})
+		return r
+	}
+	expiresIn := func(r *rig, d time.Duration) {
+		t.Helper()
+		if d > 0 {
+			r.none()
+			r.after(d)
+		}
+		if f := take[Expire](r); len(f.Segments) == 0 || f.Segments[0].Base != 0 {
+			t.Errorf("expires %+v", f)
+		}
+	}
+	const week = 7*24*time.Hour + time.Second
+
+	attempt := tier.Attempt{ID: tier.AttemptID{7}, Epoch: 1, Range: old.Range, Position: 1}
+	for name, c := range map[string]struct {
+		result Result
+		left   time.Duration
+	}{
+		"it had ended":     {Copied{Remote: again, Offset: 10, Next: 2}, 6 * 24 * time.Hour},
+		"it had not ended": {Abandoned{Next: 2}, 0},
+	} {
+		r := restored(attempt)
+		r.after(week)
+		r.none() // before the first look
+		r.step(gone)
+		f := take[Resolve](r)
+		if f.Source != "" {
+			t.Errorf("%s: the source %q is to be read, and is gone", name, f.Source)
+		}
+		r.none()
+		r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeStoreError},
+			Attempt: &attempt}})
+		r.none()
+		r.after(time.Minute)
+		r.step(Finished{ID: take[Resolve](r).ID, Result: c.result})
+		expiresIn(r, c.left)
+	}
+
+	r := restored()
+	written := seg(0)
+	written.Log.ModTime = again.ModTime
+	r.seen(written, tail(10))
+	f := take[Copy](r)
+	r.after(week)
+	r.step(gone)
+	r.none()
+	r.step(Finished{ID: f.ID, Result: Copied{Remote: again, Offset: 10, Next: 2}})
+	expiresIn(r, 6*24*time.Hour)
+}

@@ -152,16 +152,11 @@ func (e *Engine) begins(l *logIndex, t *tableIndex, i int) bool {
 // moves to the offset would pass over it, and nobody was asked about it. What is damaged is not
 // waited for, nor what a damaged segment blocks: nobody may ever mend it, or give it up.
 func (e *Engine) copiesBelow(l *logIndex, t *tableIndex, o tier.Offset) bool {
-	if l.block == nil && slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
-		return a.Range.Base < o
-	}) {
+	if l.copiesIn(tier.Range{Next: o}) {
 		return true
 	}
 	goesOn := e.copying(t) && l.block == nil && l.state.Epoch == t.state.Epoch
 	for i := l.cursor; i < len(l.local) && l.local[i].Base < o; i++ {
-		if l.states[i] == copying {
-			return true
-		}
 		wants, blocks := l.wantsCopy(i)
 		goesOn = goesOn && !blocks
 		if goesOn && wants && l.states[i] != lost && l.local[i].Next > l.state.LogStart {
@@ -199,20 +194,17 @@ func (e *Engine) remoteDue(l *logIndex, t *tableIndex, i int, bytes int64) tier.
 // replaces reports whether a local segment that begins within the range is about to be copied in
 // the place of what the log has there: what leaves the log then would take the new copy with it.
 func (l *logIndex) replaces(t *tableIndex, r tier.Range) bool {
+	if l.copiesIn(r) {
+		return true
+	}
 	if l.block != nil || t.state.State != tier.Enabled || l.state.Epoch != t.state.Epoch {
 		return false
-	}
-	if slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
-		return r.Contains(a.Range.Base)
-	}) {
-		return true
 	}
 	i, _ := slices.BinarySearchFunc(l.local, r.Base, func(s tier.LocalSegment, b tier.Offset) int {
 		return cmp.Compare(s.Base, b)
 	})
 	for ; i < len(l.local) && l.local[i].Base < r.Next; i++ {
-		if st := l.states[i]; st == copying ||
-			l.local[i].Closed() && (st == uncopied || st == changed) {
+		if st := l.states[i]; l.local[i].Closed() && (st == uncopied || st == changed) {
 			return true
 		}
 	}

@@ -70,6 +70,13 @@ func TestAnAttemptIsFinishedOnlyIfAllIsThere(t *testing.T) {
 		"its entry came late": {func(r *rig, f *engine.Resolve) {
 			r.entered(f.Attempt, unchanged)
 		}, true},
+		"its entry came late, and its source is gone": {func(r *rig, f *engine.Resolve) {
+			r.entered(f.Attempt, unchanged)
+			f.Source = ""
+		}, true},
+		"it has no entry, and its source is gone": {func(_ *rig, f *engine.Resolve) {
+			f.Source = ""
+		}, false},
 		"its file is gone":     {spoiled(nil), false},
 		"its file has rotted":  {spoiled(fault.Flip(3)), false},
 		"its file is too long": {spoiled(func(b []byte) []byte { return append(b, 'x') }), false},
