@@ -1,9 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tierd/tierd/runtime/api"
 )
 
 // damagedLab has a real Kafka log with a damaged segment, [140, 280).
@@ -22,6 +25,40 @@ func damagedLab(t *testing.T) (l *lab, log, sound string) {
 	content[5000] ^= 1
 	l.write(log, string(content))
 	return l, log, sound
+}
+
+// TestStatusWithoutADaemon: it says that it did not read what waits, and what was given up does not
+// wait.
+func TestStatusWithoutADaemon(t *testing.T) {
+	t.Parallel()
+	l, _, _ := damagedLab(t)
+	l.write("tierd.yaml", damagedConfig+"defaults: {table.log.ttl: 0}\n") // else it expires
+	once := func(want int) {
+		t.Helper()
+		if code, out, stderr := l.tierd("run", "--once", "--retry-for", "0s"); code != want {
+			t.Fatalf("run --once: %d %s%s", code, out, stderr)
+		}
+	}
+	waits := func(want bool) {
+		t.Helper()
+		_, text, _ := l.tierd("status", "--table", "codec-none")
+		_, out, _ := l.tierd("status", "--table", "codec-none", "-o", "json")
+		var s api.Status
+		if err := json.Unmarshal([]byte(out), &s); err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(text, "was not read"); told != want ||
+			(s.Logs[0].Lag.Segments > 0) != want {
+			t.Errorf("want something that waits %v: %s", want, text)
+		}
+	}
+	once(exitRuntime)
+	waits(true)
+	if code, out, stderr := l.tierd("accept-loss", "codec-none/0@140"); code != exitOK {
+		t.Fatalf("accept-loss: %d %s%s", code, out, stderr)
+	}
+	once(exitOK) // what is behind it
+	waits(false)
 }
 
 // TestCheckNamesADamagedSegment: a check says of a segment that waits to be copied what a run says,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tierd/tierd/runtime/api"
@@ -17,7 +18,7 @@ type statusCmd struct {
 // Help gives examples.
 func (c *statusCmd) Help() string {
 	return `Asks the running daemon. Where none runs, the answer is built from the ledger and a
-fresh scan.
+fresh scan, which does not read what waits to be copied: "tierd check" does.
 
 Examples:
 
@@ -49,6 +50,7 @@ func (c *statusCmd) Run(a *app) error {
 			settings(p, s)
 		}
 		logReasons(p, s)
+		notLooked(p, s)
 	})
 }
 
@@ -127,6 +129,15 @@ func settings(p *page, s *api.Status) {
 func logReasons(p *page, s *api.Status) {
 	for _, l := range s.Logs {
 		reasons(p, s.Now, l.Log+": ", l.Reasons)
+	}
+}
+
+// notLooked says what only a daemon knows: what it failed on when it copied. Without one nobody has
+// read a segment that waits.
+func notLooked(p *page, s *api.Status) {
+	waits := func(l api.Log) bool { return l.Lag.Segments > 0 }
+	if !s.Running && slices.ContainsFunc(s.Logs, waits) {
+		p.line("  no daemon runs, and what waits to be copied was not read: tierd check does")
 	}
 }
 
