@@ -178,6 +178,10 @@ func diverge(g *group, old *header, r tier.Diverged) (draft, error) {
 			h.state.Holes = append(h.state.Holes, hole)
 		}
 	}
+	// What was given up without its hole, or a part of it, would be passed over in silence.
+	h.state.Accepted = slices.DeleteFunc(slices.Clone(s.Accepted), func(a tier.LossAccepted) bool {
+		return a.Range.Next > r.Offset
+	})
 	pos, put := h.putMark(storedMark{mark: markClip, epoch: s.Epoch, offset: r.Offset,
 		copied: h.state.Copied, at: r.At})
 	// An older clip at or above this one ends nothing that this one does not.

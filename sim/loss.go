@@ -132,20 +132,20 @@ func (o *Oracle) passes(x *file) bool {
 func (o *Oracle) givenUpAll(l *ledgerLog) {
 	id := l.state.Log
 	for _, a := range l.state.Accepted {
+		if a.Range.Next > l.state.Copied && !l.hole(tier.Range{
+			Base: max(a.Range.Base, l.state.Copied), Next: a.Range.Next}) {
+			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and it is no hole",
+				a.Range, id)
+		}
 		if o.given[a] {
 			continue
 		}
 		o.given[a] = true
-		switch {
-		case !slices.ContainsFunc(o.losses, func(x loss) bool {
+		if !slices.ContainsFunc(o.losses, func(x loss) bool {
 			return x.log == id && x.Range == a.Range && sha256.Sum256(x.data) == a.SHA256
-		}):
+		}) {
 			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and no operator "+
 				"accepted that of a damaged file with this hash", a.Range, id)
-		case a.Range.Next > l.state.Copied && !l.hole(tier.Range{
-			Base: max(a.Range.Base, l.state.Copied), Next: a.Range.Next}):
-			o.violateAt(NoGap, id, a.Range.Base, "the loss of %s of %s is on record, and it is no hole",
-				a.Range, id)
 		}
 		o.lossAnnounced(id, a.Range, &a.SHA256)
 	}

@@ -179,6 +179,9 @@ func (l *modelLog) diverge(r tier.Diverged) (tier.Position, bool) {
 		return 0, false
 	}
 	l.clips = append(l.clips, tier.Clip{Position: l.next, Offset: r.Offset, At: r.At})
+	l.accepted = slices.DeleteFunc(slices.Clone(l.accepted), func(a tier.LossAccepted) bool {
+		return a.Range.Next > r.Offset
+	})
 	for o := range l.expired {
 		if o >= r.Offset {
 			delete(l.expired, o)

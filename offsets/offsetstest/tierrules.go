@@ -458,6 +458,8 @@ func ruleDiverged(b *box) {
 	b.refused(diverged(orders0, 4))
 	b.refused(diverged(orders0, 60))
 	b.append(expired(orders0, 20, span(5, 20)))
+	below := tier.LossAccepted{Log: orders0, Range: span(20, 25), At: t0}
+	b.appends(below, tier.LossAccepted{Log: orders0, Range: span(20, 30), At: t0})
 	pos := b.append(diverged(orders0, 55)) // of what lies beyond, too
 	b.copied(orders0, 40)
 	second := b.append(diverged(orders0, 25))
@@ -465,6 +467,7 @@ func ruleDiverged(b *box) {
 	s := b.state(orders0)
 	cutHole := hole(orders0, span(20, 25)).Hole
 	b.same([]tier.Hole{cutHole}, s.Holes)
+	b.same([]tier.LossAccepted{below}, s.Accepted) // of the other one a part is no hole any more
 	// A clip that is no higher than a later one says nothing any more.
 	b.same([]tier.Clip{clipAt(second, 25)}, s.Clips)
 	b.same(true, pos < second)

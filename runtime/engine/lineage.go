@@ -238,6 +238,10 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 		}
 		l.sum.holds = false
 		l.disputed, l.kept, l.remoteKept = nil, nil, nil
+		l.quarantine = slices.DeleteFunc(l.quarantine, func(q quarantine) bool {
+			return q.accepted && !slices.ContainsFunc(l.state.Accepted,
+				func(a tier.LossAccepted) bool { return a.Range == q.segment.Range })
+		})
 		l.reindex(l.local)
 		// Meanwhile the source may have been cut off once more, and below where this one looked.
 		l.recheck = true

@@ -147,3 +147,42 @@ func TestALostCopyOfWhatIsGivenUpIsNotMadeAgain(t *testing.T) {
 	r.seen(mended, tail(10))
 	take[Copy](r)
 }
+
+// TestALossIsAcceptedAsLongAsItsHoleCounts: the source wrote anew what lies there, and with the
+// copies the hole was cut off. What an operator gave up as the end of another lineage is asked
+// about once more, and not passed over in silence.
+func TestALossIsAcceptedAsLongAsItsHoleCounts(t *testing.T) {
+	t.Parallel()
+	accepted := func() (*rig, tier.LossAccepted) {
+		r := start(t, settings(func(s *Settings, _ *tier.Table) { s.Workers = 1 }))
+		r.look(led(epochs(1, 0), seg(0), seg(10), seg(20), tail(30)))
+		r.opened(0)
+		r.copiedOf(1, 0, 10)
+		r.damaged()
+		loss := tier.LossAccepted{Log: orders, Range: seg(10).Range}
+		r.step(LossAccepted{Accepted: loss, Segment: seg(10),
+			Hole: &HoleDone{Hole: tier.Hole{Range: loss.Range}, Position: 1, Offset: 20, Next: 2,
+				Published: true}})
+		r.copiedOf(1, 2, 30)
+		r.look(led(epochs(1, 0, 2, 20), seg(0), seg(10), rewritten(20, 30), tail(30)))
+		return r, loss
+	}
+	r, loss := accepted()
+	r.e.logs[orders].state.Accepted = []tier.LossAccepted{loss}
+	r.diverged(20, 3)
+	r.quarantined(0)
+	if f := take[Copy](r); f.Segment.Base != 20 {
+		t.Errorf("copies %+v, want what was written anew", f.Segment)
+	}
+
+	r, _ = accepted()
+	r.diverged(15, 3)
+	if f := take[Copy](r); f.Segment != seg(10) {
+		t.Fatalf("reads %+v, want what was given up", f.Segment)
+	} else {
+		r.open = append(r.open, f)
+	}
+	r.damaged()
+	r.quarantined(1)
+	r.none()
+}

@@ -179,8 +179,8 @@ type TombstoneCleared struct {
 }
 
 // Diverged says that the source shows another leader epoch from Offset on than what was copied: the
-// copied offset goes down to Offset, copies above it are clipped there. It takes a position, for
-// the manifest's "clip" fact.
+// copied offset goes down to Offset, copies and holes above it are clipped there, and no loss above
+// it is accepted any more. It takes a position, for the manifest's "clip" fact.
 type Diverged struct {
 	Log    LogID
 	Offset Offset
