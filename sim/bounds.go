@@ -82,7 +82,8 @@ func (b *Bounds) within(kinds int) string {
 		disturbances = fmt.Sprintf(", and before every change a stop, or a fault of the store: up to %d "+
 			"of them in a history", b.Disturbances)
 	}
-	return fmt.Sprintf("1 log of %s, up to %s of %d kinds%s", tier.Count(b.Segments, "closed segment"),
+	return fmt.Sprintf("1 log of %s, up to %s of %d kinds (of times after which the process does the "+
+		"same, the shortest)%s", tier.Count(b.Segments, "closed segment"),
 		tier.Count(b.Actions, "action"), kinds, disturbances)
 }
 

@@ -27,8 +27,8 @@ func (w way) clone() way { return way{slices.Clone(w.picks), slices.Clone(w.of)}
 // others adds the ways that differ from this one first in a choice after so many.
 func (w way) others(open [][]uint8, n int) [][]uint8 {
 	for i := n; i < len(w.picks); i++ {
-		for pick := w.picks[i] + 1; pick < w.of[i]; pick++ {
-			open = append(open, append(slices.Clone(w.picks[:i]), pick))
+		for pick := int(w.of[i]) - 1; pick > int(w.picks[i]); pick-- {
+			open = append(open, append(slices.Clone(w.picks[:i]), uint8(pick)))
 		}
 	}
 	return open

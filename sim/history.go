@@ -406,11 +406,8 @@ func (h *play) step() int {
 	return h.out.Steps
 }
 
-// mix goes on with the FNV-1a hash of the history. Nobody asks a search for it.
+// mix goes on with the FNV-1a hash of the history.
 func (h *play) mix(parts ...string) {
-	if h.opts.search != nil {
-		return
-	}
 	hash := h.hash
 	for _, p := range parts {
 		for i := range len(p) {

@@ -25,6 +25,9 @@ type Search struct {
 	// replays is set where a history is made again from the beginning for each way to go on from it:
 	// an image does not reach what is in the memory of a plugin.
 	replays bool
+	// everyWait is set where those are gone on from, too, that differ from another in nothing but
+	// how long was waited.
+	everyWait bool
 
 	level int             // how many actions the states have that are gone on from
 	from  []node          // these
@@ -37,6 +40,7 @@ type Search struct {
 	cameTo   map[uint64]uint64 // of the states whose end was judged in this level: what to; 0 at first
 	settled  map[uint64]bool   // what ends came to, in any level
 	last     map[uint64]bool   // their last states, for a test; nil for nobody
+	did      map[uint64]bool   // in an action by the process, for a test; nil for nobody
 	failures []failedEnd
 	out      Explored
 }
@@ -199,6 +203,16 @@ func (s *Search) fails(f failedEnd) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures = append(s.failures, f)
+}
+
+// hears takes down what the process did in an action.
+func (s *Search) hears(did uint64) {
+	if s.did == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did[did] = true
 }
 
 // settles takes down what the end of a state came to. It reports whether that is new.

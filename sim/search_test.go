@@ -181,7 +181,7 @@ func TestSearchLeavesNothingOut(t *testing.T) {
 			states, ends := all(t, p, c.b)
 			for _, replays := range c.replays {
 				s := p.Search(c.b)
-				s.replays, s.last = replays, map[uint64]bool{}
+				s.replays, s.everyWait, s.last = replays, true, map[uint64]bool{}
 				if e := work(s, 1, always); e.Failure != nil {
 					t.Fatal(e.Failure.Outcome.Violation)
 				}
@@ -189,6 +189,41 @@ func TestSearchLeavesNothingOut(t *testing.T) {
 					t.Errorf("made again %t: %d states and %d ends, and one by one %d and %d", replays,
 						len(s.known), len(s.last), len(states), len(ends))
 				}
+			}
+		})
+	}
+}
+
+// TestSearchWaitsAsLongAsItMust: of the times after which the process does the same, a search goes
+// on from the shortest alone, and all that the process does after any of them it does there, too.
+func TestSearchWaitsAsLongAsItMust(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]Bounds{
+		"three actions": {Segments: 2, Actions: 3},
+		"after a disturbance": {Segments: 1, Actions: 2, Disturbances: 1,
+			acts: []string{"process: runs", "time: passes, and the process runs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Builtin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var did [2]map[uint64]bool
+			var states [2]int
+			for i, everyWait := range []bool{true, false} {
+				s := p.Search(b)
+				s.everyWait, s.did = everyWait, map[uint64]bool{}
+				if e := work(s, 1, always); e.Failure != nil {
+					t.Fatal(e.Failure.Outcome.Violation)
+				}
+				did[i], states[i] = s.did, len(s.known)
+			}
+			if !maps.Equal(did[0], did[1]) {
+				t.Errorf("the process does %d things, and after any time %d", len(did[1]), len(did[0]))
+			}
+			if states[1] >= states[0] {
+				t.Errorf("%d states, and after any time %d", states[1], states[0])
 			}
 		})
 	}

@@ -28,8 +28,11 @@ type searcher struct {
 	stop stop
 	// left is what the process left where it was stopped on the way from from, by the choices that
 	// led there first.
-	left   map[uint64]string
+	left map[uint64]string
+	// waits are the actions that let time pass and that nothing disturbed, by what the process did.
+	waits  map[uint64]bool
 	again  bool   // what was done once is done again
+	alike  bool   // the history went as another one that waited less long
 	ending uint64 // the state whose end is being judged; 0 where it is not its first one
 	cut    bool   // the history was ended, since another one was there and went on
 }
@@ -54,7 +57,7 @@ func (s *stop) leads(picks []uint8) bool {
 // expand tries every action in a state, with all that can disturb it.
 func (w *searcher) expand(job int, from *node) {
 	w.job, w.seq, w.from = job, 0, from
-	w.left, w.stop = map[uint64]string{}, stop{}
+	w.left, w.stop, w.waits = map[uint64]string{}, stop{}, map[uint64]bool{}
 	w.begin()
 	w.dirty = false
 	w.s.tries(len(w.steps.acts))
@@ -134,7 +137,9 @@ func (w *searcher) try(picks []uint8, do func() bool) bool {
 		if !do() {
 			return false
 		}
-		open = w.course.others(open, len(picks))
+		if !w.alike {
+			open = w.course.others(open, len(picks))
+		}
 	}
 	return true
 }
@@ -161,15 +166,35 @@ func (w *searcher) back(picks []uint8) {
 // act makes one action, or what is left of it, and reports whether the search goes on.
 func (w *searcher) act() bool {
 	w.cut = false
+	judged := w.h.o.judged
 	through := w.h.until(func() {
 		if w.course.at == 0 {
+			w.h.hash = fnvBasis
 			w.steps.step()
 		} else {
 			w.h.crashed()
 			w.h.stepped()
 		}
 	})
+	w.s.hears(w.h.hash)
+	if w.alike = through && w.h.o.judged == judged && w.waited(); w.alike {
+		w.seq++
+		return w.counts()
+	}
 	return w.comesTo(through)
+}
+
+// waited reports whether the action let a time pass, undisturbed, and the process then did what it
+// did after a shorter time: of these the search goes on from the shortest alone.
+func (w *searcher) waited() bool {
+	picks := w.course.picks // the action, its time, and what may disturb it
+	if w.s.everyWait || w.steps.acts[picks[0]-1].kind != kindTime ||
+		slices.ContainsFunc(picks[2:], func(pick uint8) bool { return pick > 0 }) {
+		return false
+	}
+	before := w.waits[w.h.hash]
+	w.waits[w.h.hash] = true
+	return before
 }
 
 // comesTo takes down what an action came to, judges its end where that is not known, and reports
