@@ -50,7 +50,8 @@ func (c *lsCmd) Run(a *app) error {
 		}
 		p.table("BASE\tNEXT\tSIZE\tAGE\tTIERS\tSTATE\tSHA256", rows)
 		for _, s := range list.Segments {
-			if s.State == api.SegmentQuarantined || s.State == api.SegmentHole {
+			switch s.State {
+			case api.SegmentQuarantined, api.SegmentLost, api.SegmentHole:
 				reasons(p, now, fmt.Sprintf("[%d, %d) ", s.Base, s.Next), s.Reasons)
 			}
 		}

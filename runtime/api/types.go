@@ -220,6 +220,7 @@ const (
 	SegmentClosed      SegmentState = "closed"      // not copied yet
 	SegmentCopying     SegmentState = "copying"     // being copied
 	SegmentCopied      SegmentState = "copied"      // in the store
+	SegmentLost        SegmentState = "lost"        // its copy is gone from the store, or altered
 	SegmentDropping    SegmentState = "dropping"    // its local files are going
 	SegmentQuarantined SegmentState = "quarantined" // damaged
 	SegmentHole        SegmentState = "hole"        // in neither tier

@@ -199,7 +199,7 @@ func (d *Daemon) segment(id tier.LogID, v *engine.SegmentView) (api.Segment, err
 		s.Tiers = append(s.Tiers, api.TierLocal)
 	}
 	for _, r := range v.Reasons {
-		s.Reasons = append(s.Reasons, api.ReasonOf(r, false))
+		s.Reasons = append(s.Reasons, api.ReasonOf(r, v.Alarming(r)))
 	}
 	if !v.Remote {
 		return s, nil
@@ -261,7 +261,7 @@ func (d *Daemon) explain(ctx context.Context, id tier.LogID, o tier.Offset) (
 	if view.Opened {
 		x.CopiedOffset = &view.Copied
 	}
-	for _, r := range view.Alarms {
+	for _, r := range slices.Concat(view.Alarms, d.scrubber.openReasons()[id]) {
 		x.Reasons = append(x.Reasons, api.ReasonOf(r, true))
 	}
 	v := holder(list, o, view.LocalEnd)
@@ -399,8 +399,9 @@ func (d *Daemon) explainLocal(ctx context.Context, id tier.LogID, view engine.Lo
 		out.Reasons = append(out.Reasons, api.ReasonOf(*v.Kept, false))
 	}
 	out.Due = max(out.Due, api.Time(verdict.Due))
+	said := out.Reasons // in the engine's words; of what the gate says several may have one code
 	for _, r := range verdict.Reasons {
-		if !slices.ContainsFunc(out.Reasons, func(x api.Reason) bool { return x.Code == r.Code }) {
+		if !slices.ContainsFunc(said, func(x api.Reason) bool { return x.Code == r.Code }) {
 			out.Reasons = append(out.Reasons, api.ReasonOf(r, false))
 		}
 	}

@@ -54,6 +54,29 @@ func alarms(t *testing.T, b api.Backend) (out []string) {
 	return out
 }
 
+// state is what a list says of the segment of orders/0 with the base: its state and the codes of
+// its reasons, an alarm's with a mark.
+func state(t *testing.T, b api.Backend, base tier.Offset) string {
+	t.Helper()
+	list, err := b.Segments(t.Context(), tier.LogID{Table: "orders", Name: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Segments {
+		if s.Base != base {
+			continue
+		}
+		out := string(s.State) + ":"
+		for _, r := range s.Reasons {
+			if out += " " + string(r.Code); r.Alarm {
+				out += "!"
+			}
+		}
+		return out
+	}
+	return "none"
+}
+
 // TestWhatTheStoreLostIsCopiedAgain: same size, other bytes, and nobody asked for them.
 func TestWhatTheStoreLostIsCopiedAgain(t *testing.T) {
 	t.Parallel()
@@ -131,6 +154,12 @@ func TestALossIsRemembered(t *testing.T) {
 	}
 	d = s.run(s.options())
 	s.until("the loss is told after a restart", lost(d))
+	if got := state(t, d, 10); got != "lost: store-lost!" {
+		t.Errorf("in the list: %s", got)
+	}
+	if got := state(t, d, 0); got != "copied:" {
+		t.Errorf("its neighbour in the list: %s", got)
+	}
 	if err := d.stop(); err != nil {
 		t.Fatal(err)
 	}

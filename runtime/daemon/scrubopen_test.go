@@ -162,6 +162,11 @@ func TestWhatTheStoreDoesNotGiveIsPassedOver(t *testing.T) {
 			t.Errorf("%s: %d lines of the log, in the status %t", text, n, said)
 		}
 	}
+	e, err := d.Explain(t.Context(), tier.LogID{Table: "orders", Name: "0"}, 5)
+	if err != nil || len(e.Reasons) == 0 || e.Reasons[0].Code != tier.CodeStoreError ||
+		!e.Reasons[0].Alarm {
+		t.Errorf("explained: %+v %v", e, err)
+	}
 	unknown := []tier.Truth{tier.Yes, tier.Unknown, tier.Yes}
 	if got := d.truths(); !slices.Equal(got, unknown) {
 		t.Errorf("known: %v, want %v", got, unknown)

@@ -49,13 +49,20 @@ type SegmentView struct {
 	ModTime  tier.Time // of the log file
 	Local    bool
 	Remote   bool
-	State    string        // active, closed, copying, copied, dropping, quarantined, hole
+	State    string        // active, closed, copying, copied, lost, dropping, quarantined, hole
 	Position tier.Position // of the copy, where Remote
 	First    bool          // the oldest local segment
 	Segment  tier.LocalSegment
 	Ordinal  int64 // from the newest local segment, which is 0
 	Reasons  []tier.Reason
 	Kept     *tier.Reason // a plugin keeps it on local disk
+	Quiet    bool         // the Reasons want no operator: a loss is accepted, or not on record yet
+}
+
+// Alarming reports whether one of the Reasons wants an operator.
+func (v *SegmentView) Alarming(r tier.Reason) bool {
+	return !v.Quiet &&
+		(r.Code == tier.CodeQuarantined || r.Code == tier.CodeHole || alarming(r.Code))
 }
 
 // TableView is what the engine knows of a table.
@@ -217,12 +224,23 @@ func (l *logIndex) alarms() []tier.Reason {
 		}
 		out = append(out, r)
 	}
-	if l.kept != nil {
-		for _, r := range l.kept.Reasons {
-			if alarming(r.Code) {
-				out = append(out, r)
-			}
+	for _, r := range l.keptReasons() {
+		if alarming(r.Code) {
+			out = append(out, r)
 		}
+	}
+	return out
+}
+
+// keptReasons are why the segment that was asked about last stays, until it is asked about again.
+func (l *logIndex) keptReasons() []tier.Reason {
+	if l.kept == nil {
+		return nil
+	}
+	out := slices.Clone(l.kept.Reasons)
+	for i := range out {
+		out[i].Until = l.kept.askAt
+		out[i].Text = fmt.Sprintf("segment %s: %s", l.kept.Segment.Range, out[i].Text)
 	}
 	return out
 }
@@ -286,8 +304,10 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 			out = append(out, *r)
 		}
 	}
+	kept := l.keptReasons()
 	for _, r := range append(stays, e.whyRemote(l)...) {
-		if !slices.Contains(out, r) { // a pause is said once, though it stops both
+		alarmed := alarming(r.Code) && slices.Contains(kept, r)
+		if !alarmed && !slices.Contains(out, r) { // a pause is said once, though it stops both
 			out = append(out, r)
 		}
 	}
@@ -444,11 +464,7 @@ func (e *Engine) whyStays(l *logIndex, i int) []tier.Reason {
 		return one(tier.CodePrefixBlocked, 0, "segment %s has to go first", l.local[0].Range)
 	}
 	if l.kept != nil {
-		out := slices.Clone(l.kept.Reasons)
-		for j := range out {
-			out[j].Until = l.kept.askAt
-		}
-		return out
+		return l.keptReasons()
 	}
 	switch at := e.worthAsking(l, t, i, l.localBytes); {
 	case at == never:
@@ -477,13 +493,13 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		v := SegmentView{Range: s.Range, Bytes: s.Bytes, MaxTime: s.MaxTime, ModTime: s.Log.ModTime,
 			Local: true,
 			First: i == 0, Segment: s, Ordinal: int64(len(l.local) - 1 - i),
-			Reasons: e.whyLocal(l, i), Kept: e.keptReason(l, i)}
+			Reasons: e.whyLocal(l, i), Kept: e.keptReason(l, i), Quiet: l.states[i] == accepted}
 		if r, identical, _ := l.copyOf(&s); identical && !left {
 			v.Remote, v.Position, v.MaxTime = true, r.Position, r.MaxTime
 			v.Next = r.Next
 			matched[r.Position] = true
 		}
-		if v.State = l.stateWord(i); v.State == "copied" && left {
+		if v.State = l.stateWord(i); (v.State == "copied" || v.State == "lost") && left {
 			v.State = "closed"
 		}
 		out = append(out, v)
@@ -500,6 +516,9 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		v := SegmentView{Range: r.Range, Bytes: r.Bytes, MaxTime: r.MaxTime,
 			ModTime: r.ModTime, Remote: !left, Position: r.Position, State: "copied",
 			Reasons: l.lossOf(r)}
+		if l.bad(r.Position) {
+			v.State = "lost"
+		}
 		if dropping {
 			v.Local, v.State = true, "dropping"
 			v.Reasons = append(v.Reasons, l.droppingReason())
@@ -507,7 +526,7 @@ func (e *Engine) Segments(id tier.LogID) ([]SegmentView, bool) {
 		out = append(out, v)
 	}
 	if r := e.passedBy(l); !r.Empty() {
-		out = append(out, SegmentView{Range: r, State: "hole",
+		out = append(out, SegmentView{Range: r, State: "hole", Quiet: true,
 			Reasons: []tier.Reason{e.passedByReason(r)}})
 	}
 	for _, h := range l.openHoles() {
@@ -544,6 +563,8 @@ func (l *logIndex) stateWord(i int) string {
 		return "dropping"
 	case st == copied:
 		return "copied"
+	case st == lost:
+		return "lost"
 	case st == expired:
 		return "expired"
 	case !s.Closed(): // above the high watermark or the recovery point
