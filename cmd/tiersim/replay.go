@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/tierd/tierd/cmd/internal/screen"
+	"github.com/tierd/tierd/runtime/document"
 	"github.com/tierd/tierd/runtime/tier"
 	"github.com/tierd/tierd/runtime/vfs"
 	"github.com/tierd/tierd/sim"
@@ -29,15 +31,10 @@ func readScenario(name string) (*choose.Scenario, error) {
 		return nil, err
 	}
 	s, err := choose.Decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if wrong := (*document.Error)(nil); errors.As(err, &wrong) {
+		return nil, errors.New(wrong.In(name))
 	}
-	switch layoutOf(s.Layout) {
-	case tier.LayoutPlain, tier.LayoutKafka:
-		return s, nil
-	}
-	return nil, fmt.Errorf("%s: layout is %q: want %q or %q", name, s.Layout, tier.LayoutPlain,
-		tier.LayoutKafka)
+	return s, err
 }
 
 // replayed is a history that was made of a scenario again.

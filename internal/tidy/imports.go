@@ -86,7 +86,7 @@ var layers = []unit{
 	adapter("sim", "runtime/rebuild", "runtime/engine", "runtime/exec", "runtime/config",
 		"policies", "policies/rego", "offsets", "objstore", "runtime/logdir", kbatchUnit,
 		"runtime/plugin", "runtime/advice", "runtime/audit", "runtime/read", "runtime/verify",
-		"internal/rewind", verbatimUnit),
+		"internal/rewind", verbatimUnit, documentUnit),
 
 	// The providers' SDKs are most of the binary and of the build: only the commands link them.
 	adapter("objstore/providers/filesystem", "objstore"),

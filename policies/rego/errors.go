@@ -47,6 +47,9 @@ func (es *Errors) add(loc *ast.Location, format string, args ...any) {
 	e := Error{Text: fmt.Sprintf(format, args...)}
 	if loc != nil {
 		e.Path, e.Line, e.Col = loc.File, loc.Row, loc.Col
+		if e.Line > 0 {
+			e.Col = max(e.Col, 1) // OPA counts from 0 where a file ends behind its last line
+		}
 	}
 	*es = append(*es, e)
 }

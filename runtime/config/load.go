@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"net"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tierd/tierd/runtime/document"
 	"github.com/tierd/tierd/runtime/tier"
 )
 
@@ -105,31 +105,22 @@ func (d *decoder) document(content []byte) *yaml.Node {
 			"the file is empty")
 		return nil
 	case err != nil:
-		d.syntax(err)
+		d.syntax(content, err)
 		return nil
 	}
 	switch err := dec.Decode(&next); {
 	case err == nil:
 		d.problem(&next, "one file is one configuration", "a second document starts here")
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(content, err)
 		return nil
 	}
 	return doc.Content[0]
 }
 
-// syntaxLine is how the YAML library says where text is no YAML. It gives no column.
-var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-
-func (d *decoder) syntax(err error) {
-	place, text := Place{File: d.file, Line: 1}, err.Error()
-	if m := syntaxLine.FindStringSubmatch(text); m != nil {
-		text = m[2]
-		if line, err := strconv.Atoi(m[1]); err == nil {
-			place.Line = line
-		}
-	}
-	d.problemAt(place, "", "not valid YAML: %s", text)
+func (d *decoder) syntax(content []byte, err error) {
+	place, text := document.NoYAML(content, err)
+	d.problemAt(Place{d.file, place.Line, place.Column}, "", "not valid YAML: %s", text)
 }
 
 // config reads the file's mapping.

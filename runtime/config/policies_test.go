@@ -46,7 +46,7 @@ func TestLoadPolicies(t *testing.T) {
 			"want one document of keys and values"},
 		{"p", "ours.yaml", `ours.yaml:2:1: the key "tierd" belongs to the policies: data.tierd is ` +
 			"theirs; give it another name"},
-		{"p", "nothing.json", "nothing.json:1: the JSON ends too early; want one document of keys " +
+		{"p", "nothing.json", "nothing.json:1:1: the JSON ends too early; want one document of keys " +
 			"and values"},
 		{"p", "many.yaml", "many.yaml:2:5: .nan is no number in JSON; write it in quotes"},
 	} {

@@ -51,7 +51,7 @@ func TestBadPoliciesAreNotLoaded(t *testing.T) {
 	})
 	for name, c := range map[string]struct{ file, content, want string }{
 		"does not parse": {"policies/x.rego", "package tierd.x\n\ndeny contains \"x\" if {\n",
-			"policies/x.rego:4: unexpected eof token (deny contains \"x\" if {)"},
+			"policies/x.rego:4:1: unexpected eof token (deny contains \"x\" if {)"},
 		"types": {"policies/x.rego", "package tierd.x\n\n" +
 			"deny contains \"x\" if startswith(input.segment.base, \"x\")\n",
 			"policies/x.rego:3:22: startswith: invalid argument(s) (have: (number, string); " +

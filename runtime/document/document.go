@@ -30,6 +30,18 @@ const (
 // Place is where something stands. Both count from 1; 0 is not known.
 type Place struct{ Line, Column int }
 
+// At is the place of the byte at offset in content, whose columns are characters.
+func At(content []byte, offset int) Place {
+	before := content[:max(0, min(offset, len(content)))]
+	return Place{1 + bytes.Count(before, []byte("\n")),
+		1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])}
+}
+
+// End is the place behind all of content but the white space at its end.
+func End(content []byte) Place {
+	return At(content, len(bytes.TrimRight(content, " \t\r\n")))
+}
+
 // Error is what is wrong with a file.
 type Error struct {
 	Place Place
@@ -83,26 +95,39 @@ func decodeJSON(content []byte) (*Document, error) {
 			err = errors.New("more than one JSON value")
 		}
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("the JSON ends too early")
+		return nil, &Error{Place: End(content), Text: "the JSON ends too early"}
 	} else {
 		err = fmt.Errorf("no JSON: %w", err)
 	}
-	end := r.InputOffset()
-	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
-		end = wrong.Offset
+	place := At(content, r.begin)
+	if errors.As(err, new(*json.SyntaxError)) {
+		place = NoJSON(content)
 	}
 	if err == nil && !utf8.Valid(content) {
-		err, end = errors.New("no JSON: it is not UTF-8"), firstInvalid(content)
+		err, place = errors.New("no JSON: it is not UTF-8"), At(content, firstInvalid(content))
 	}
 	if err != nil {
-		line := 1 + bytes.Count(content[:min(end, int64(len(content)))], []byte("\n"))
-		return nil, &Error{Place: Place{Line: line}, Text: err.Error()}
+		return nil, &Error{Place: place, Text: err.Error()}
 	}
 	return &Document{v, r.keys}, nil
 }
 
+// tooEarly is how encoding/json says that a text ends too early.
+const tooEarly = "unexpected end of JSON input"
+
+// NoJSON is where content stops being JSON: its end where it ends too early.
+func NoJSON(content []byte) Place {
+	// The offsets of a json.Decoder's own errors do not count what its tokens have passed over.
+	var wrong *json.SyntaxError
+	var v json.RawMessage
+	if errors.As(json.Unmarshal(content, &v), &wrong) && wrong.Error() != tooEarly {
+		return At(content, int(wrong.Offset)-1)
+	}
+	return End(content)
+}
+
 // firstInvalid is the offset of the first byte that is no UTF-8.
-func firstInvalid(content []byte) int64 {
+func firstInvalid(content []byte) int {
 	at := 0
 	for at < len(content) {
 		r, n := utf8.DecodeRune(content[at:])
@@ -111,7 +136,7 @@ func firstInvalid(content []byte) int64 {
 		}
 		at += n
 	}
-	return int64(at)
+	return at
 }
 
 // jsonReader reads one value. encoding/json would let the last one of equal keys win.
@@ -119,6 +144,7 @@ type jsonReader struct {
 	*json.Decoder
 	content []byte
 	keys    map[string]Place // of the outermost object
+	begin   int              // where the token that was read last begins
 
 	// How far places were asked for, the lines up to there, and where the last one begins.
 	passed, line, begun int
@@ -135,6 +161,14 @@ func (r *jsonReader) here() Place {
 	}
 	r.passed = end
 	return Place{1 + r.line, 1 + end - r.begun}
+}
+
+// Token reads the next one, and notes where it begins.
+func (r *jsonReader) Token() (json.Token, error) {
+	before := int(r.InputOffset())
+	rest := bytes.TrimLeft(r.content[before:], " \t\r\n,:")
+	r.begin = len(r.content) - len(rest)
+	return r.Decoder.Token()
 }
 
 func (r *jsonReader) value(depth int) (any, error) {

@@ -27,18 +27,18 @@ func TestJSON(t *testing.T) {
 			`{"a":[1,-2.50,1e3,"x/😀",true,null,{}]}`},
 		{"\uFEFF7", "7"},
 		{"{\n\t\"a\":\t123456789012345678901234567890\n}", `{"a":123456789012345678901234567890}`},
-		{"", "f.json:1: the JSON ends too early"},
-		{"{\"a\": 1,\n\"a\": 2}", `f.json:2: no JSON: the key "a" stands twice`},
-		{"{\"a\": {\n\"b\": 1, \"b\": 2}}", `f.json:2: no JSON: the key "b" stands twice`},
-		{"[1,\n1e309]", "f.json:2: no JSON: the number 1e309 is too large"},
-		{"[1,\n" + strings.Repeat("9", 400) + "]", "f.json:2: no JSON: the number " +
+		{"", "f.json:1:1: the JSON ends too early"},
+		{"{\"a\": 1,\n\"a\": 2}", `f.json:2:1: no JSON: the key "a" stands twice`},
+		{"{\"a\": {\n\"b\": 1, \"b\": 2}}", `f.json:2:9: no JSON: the key "b" stands twice`},
+		{"[1,\n1e309]", "f.json:2:1: no JSON: the number 1e309 is too large"},
+		{"[1,\n" + strings.Repeat("9", 400) + "]", "f.json:2:1: no JSON: the number " +
 			strings.Repeat("9", 40) + " is too large"},
-		{"1\n2", "f.json:2: more than one JSON value"},
-		{"{\n\"a\": \"\xff\"}", "f.json:2: no JSON: it is not UTF-8"},
-		{"\xff\xfe1\x00", "f.json:1: no JSON: invalid character 'ÿ' looking for beginning of value"},
-		{"a: 1", "f.json:1: no JSON: invalid character 'a' looking for beginning of value"},
-		{"NaN", "f.json:1: no JSON: invalid character 'N' looking for beginning of value"},
-		{strings.Repeat("[", 300), "f.json:1: no JSON: it nests deeper than 200"},
+		{"1\n2", "f.json:2:1: more than one JSON value"},
+		{"{\n\"a\": \"\xff\"}", "f.json:2:7: no JSON: it is not UTF-8"},
+		{"\xff\xfe1\x00", "f.json:1:1: no JSON: invalid character 'ÿ' looking for beginning of value"},
+		{"a: 1", "f.json:1:1: no JSON: invalid character 'a' looking for beginning of value"},
+		{"NaN", "f.json:1:1: no JSON: invalid character 'N' looking for beginning of value"},
+		{strings.Repeat("[", 300), "f.json:1:201: no JSON: it nests deeper than 200"},
 	} {
 		if got := read("f.json", c.content); got != c.want {
 			t.Errorf("%.60q:\n got %s\nwant %s", c.content, got, c.want)
@@ -48,6 +48,7 @@ func TestJSON(t *testing.T) {
 
 func TestYAML(t *testing.T) {
 	t.Parallel()
+	const tab = "a tab stands here, and YAML is indented by spaces alone"
 	const quotes = "; write true or false, or quotes"
 	for _, c := range []struct{ content, want string }{
 		{"a: [1, -2.50, +7, 1e3, x, 'yes', true, False, ~, {}, y, n]",
@@ -80,7 +81,16 @@ func TestYAML(t *testing.T) {
 		{"a: {<<: 7}", "f.yaml:1:9: << wants a mapping, or a list of them"},
 		{"a: &a [*a]", "f.yaml:1:4: it nests deeper than 200"},
 		{"a: [1", "f.yaml:1: no YAML: did not find expected ',' or ']'"},
-		{"a: \xff", "f.yaml: no YAML: invalid leading UTF-8 octet"},
+		{"a: \xff", "f.yaml:1:4: no YAML: invalid leading UTF-8 octet"},
+		{"# ü\na: ü\x01", "f.yaml:2:5: no YAML: control characters are not allowed"},
+		{"a: 1\nb: *x", "f.yaml:2:4: no YAML: unknown anchor 'x' referenced"},
+		{"\ta: 1", "f.yaml:1:1: no YAML: " + tab},
+		{"a:\n  b: 1\n\tc: 2\n", "f.yaml:3:1: no YAML: " + tab},
+		{"a: 1\nb:\n  - x\n  \t- y\n", "f.yaml:4:3: no YAML: " + tab},
+		{"x: |\n\tfoo", "f.yaml:2:1: no YAML: " + tab},
+		{"a: 1\nb: @x", "f.yaml:2:4: no YAML: found character that cannot start any token"},
+		{"a: [\n 1,\n 2\nb: 3", "f.yaml:4: no YAML: did not find expected ',' or ']'"},
+		{"a:\n  - b\n c: 1", "f.yaml:3: no YAML: did not find expected key"},
 		{"a: 1\n---\nb: 1", "f.yaml:2:1: a second document starts here"},
 		{"# nothing", "f.yaml: the file is empty"},
 	} {

@@ -8,14 +8,10 @@ import (
 	"io"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// yamlLine is how the YAML library says where something is wrong.
-var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n  )?(?:line (\d+): )?([^\n]*)`)
 
 // decodeYAML walks the nodes by itself: the library makes floats of large numbers, or texts, and
 // instants of dates.
@@ -25,13 +21,13 @@ func decodeYAML(content []byte) (*Document, error) {
 	if err := d.Decode(&root); errors.Is(err, io.EOF) {
 		return nil, &Error{Text: "the file is empty"}
 	} else if err != nil {
-		return nil, yamlError(err)
+		return nil, yamlError(content, err)
 	}
 	switch err := d.Decode(&next); {
 	case err == nil:
 		return nil, wrong(&next, "", "a second document starts here")
 	case !errors.Is(err, io.EOF):
-		return nil, yamlError(err)
+		return nil, yamlError(content, err)
 	}
 	r := &yamlReader{}
 	top := root.Content[0]
@@ -47,13 +43,9 @@ func decodeYAML(content []byte) (*Document, error) {
 	return doc, nil
 }
 
-func yamlError(err error) error {
-	m := yamlLine.FindStringSubmatch(err.Error())
-	if m == nil {
-		return &Error{Text: "no YAML: " + err.Error()}
-	}
-	line, _ := strconv.Atoi(m[1]) // 0, not known, where there is none
-	return &Error{Place: Place{Line: line}, Text: "no YAML: " + m[2]}
+func yamlError(content []byte, err error) error {
+	place, text := NoYAML(content, err)
+	return &Error{Place: place, Text: "no YAML: " + text}
 }
 
 // wrong says what is wrong at a node.
@@ -192,7 +184,7 @@ func Scalar(n *yaml.Node) (any, error) {
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			return nil, yamlError(err)
+			return nil, wrong(n, "", "no YAML: %v", err)
 		}
 		return b, nil
 	case "!!int", "!!float":
@@ -207,7 +199,7 @@ func yamlNumber(n *yaml.Node) (any, error) {
 	if !decimal.MatchString(n.Value) { // 0x1F, 1_000, 012, .5, .inf
 		var v any
 		if err := n.Decode(&v); err != nil {
-			return nil, yamlError(err)
+			return nil, wrong(n, "", "no YAML: %v", err)
 		}
 		f, isFloat := v.(float64)
 		if isFloat && (math.IsNaN(f) || math.IsInf(f, 0)) {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+
+	"github.com/tierd/tierd/runtime/document"
+	"github.com/tierd/tierd/runtime/tier"
 )
 
 // The scenario file's own name and version.
@@ -70,57 +72,73 @@ func (s *Scenario) Encode() []byte {
 	return b.Bytes()
 }
 
-// Decode reads a scenario. Whatever is not one whole scenario of this version is an error.
+// Decode reads a scenario. Whatever is not one whole scenario of this version is a *document.Error,
+// which says where it is wrong.
 func Decode(text []byte) (*Scenario, error) {
 	var head struct {
 		Format  string
 		Version int
 	}
-	var kind *json.UnmarshalTypeError
-	switch err := json.Unmarshal(text, &head); {
-	case errors.As(err, &kind) && kind.Field == "":
-		return nil, fmt.Errorf("the file holds a JSON %s: want an object, as check writes it", kind.Value)
-	case errors.As(err, &kind):
-		return nil, fmt.Errorf("%s cannot be a %s%s", fieldOf(kind), kind.Value, lineOf(text, err))
-	case err != nil:
-		return nil, fmt.Errorf("no whole JSON object: %w%s", err, lineOf(text, err))
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, notOne(text, err)
 	}
+	at := placesOf(text)
 	switch {
 	case head.Format != scenarioFormat:
-		return nil, fmt.Errorf("format is %q: want %q", head.Format, scenarioFormat)
+		return nil, at.wrong("format", "format is %q: want %q", head.Format, scenarioFormat)
 	case head.Version != scenarioVersion:
-		return nil, fmt.Errorf("version is %d: this tiersim reads version %d", head.Version,
+		return nil, at.wrong("version", "version is %d: this tiersim reads version %d", head.Version,
 			scenarioVersion)
+	case at.problem != nil:
+		return nil, at.problem
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
 	var f scenarioFile
-	if err := decoder.Decode(&f); errors.As(err, &kind) {
-		return nil, fmt.Errorf("%s cannot be a %s%s", fieldOf(kind), kind.Value, lineOf(text, err))
-	} else if err != nil {
-		return nil, fmt.Errorf("%w%s", err, lineOf(text, err))
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the scenario")
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, notOne(text, err)
 	}
 	if f.Medium != "" && f.Medium != MediumBolt {
-		return nil, fmt.Errorf("medium is %q: want %q, or none where the ledger is in memory", f.Medium,
-			MediumBolt)
+		return nil, at.wrong("medium", "medium is %q: want %q, or none where the ledger is in memory",
+			f.Medium, MediumBolt)
+	}
+	if l := f.Layout; l != "" && l != string(tier.LayoutPlain) && l != string(tier.LayoutKafka) {
+		return nil, at.wrong("layout", "layout is %q: want %q or %q", l, tier.LayoutPlain,
+			tier.LayoutKafka)
 	}
 	if f.Exhaust != nil && !bounds(f.Exhaust) {
-		return nil, fmt.Errorf("exhaust is %d: want three numbers up to %d, of segments and actions at "+
-			"least 1, and of disturbances", f.Exhaust, BoundMax)
+		return nil, at.wrong("exhaust", "exhaust is %d: want three numbers up to %d, of segments and "+
+			"actions at least 1, and of disturbances", f.Exhaust, BoundMax)
 	}
 	if len(f.Choices) == 0 || len(f.Choices) > choicesMax {
-		return nil, fmt.Errorf("%d choices: want 1 to %d", len(f.Choices), choicesMax)
+		return nil, at.wrong("choices", "%d choices: want 1 to %d", len(f.Choices), choicesMax)
 	}
 	for i, c := range f.Choices {
 		if c.Label == "" || c.Of < 1 || c.Pick < 0 || c.Pick >= c.Of {
-			return nil, fmt.Errorf("choice %d: %q picks %d of %d: want a label, and a pick below of",
-				i+1, c.Label, c.Pick, c.Of)
+			return nil, at.at(at.choices[i], "choice %d: %q picks %d of %d: want a label, and a pick "+
+				"below of", i+1, c.Label, c.Pick, c.Of)
 		}
 	}
 	return &f.Scenario, nil
+}
+
+// notOne says why the text is no object of a scenario's types, and where.
+func notOne(text []byte, err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return &document.Error{Place: document.NoJSON(text),
+			Text: fmt.Sprintf("no whole JSON object: %v", err)}
+	}
+	said := fmt.Sprintf("%s cannot be a %s", fieldOf(kind), kind.Value)
+	if kind.Field == "" {
+		said = fmt.Sprintf("the file holds a JSON %s: want an object, as check writes it", kind.Value)
+	}
+	// The offset is behind the value, or behind the bracket that begins it.
+	t := tokens{Decoder: json.NewDecoder(bytes.NewReader(text)), text: text}
+	for t.InputOffset() < kind.Offset {
+		if _, err := t.next(); err != nil {
+			break
+		}
+	}
+	return &document.Error{Place: document.At(text, t.begin), Text: said}
 }
 
 // bounds reports whether they are those of a search: segments, actions and disturbances.
@@ -131,21 +149,4 @@ func bounds(of []int) bool {
 // fieldOf is the field as it is written in the file.
 func fieldOf(err *json.UnmarshalTypeError) string {
 	return strings.ToLower(strings.TrimPrefix(err.Field, "Scenario."))
-}
-
-// lineOf says in which line a JSON error is, where that is known.
-func lineOf(text []byte, err error) string {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	offset := int64(-1)
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &kind):
-		offset = kind.Offset
-	}
-	if offset < 0 || offset > int64(len(text)) {
-		return ""
-	}
-	return fmt.Sprintf(" (line %d)", 1+bytes.Count(text[:offset], []byte("\n")))
 }
