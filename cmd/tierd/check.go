@@ -68,14 +68,12 @@ type reach struct {
 // Run checks.
 func (c *checkCmd) Run(a *app) error {
 	cfg, policies, err := daemon.Check(a.cli.Config, a.host)
-	if err != nil {
+	errs := []error{err}
+	if cfg != nil {
+		errs = append(errs, checkEndpoints(cfg))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
-	}
-	if err := web.Validate(cfg.HTTP.WebConfig); err != nil {
-		return usagef("http.web_config: %s: %v", cfg.HTTP.WebConfig, err)
-	}
-	if err := daemon.CheckKafka(cfg.Kafka); err != nil {
-		return usagef("%v", err)
 	}
 	out := checked{Config: a.cli.Config, Sources: len(cfg.Sources), PolicyDigest: policies.Digest(),
 		Plugins: len(cfg.Plugins)}
@@ -94,6 +92,26 @@ func (c *checkCmd) Run(a *app) error {
 		}
 	}
 	return err
+}
+
+// checkEndpoints reads the files that the endpoints will need.
+func checkEndpoints(cfg *config.Config) error {
+	var wrong config.Problems
+	if err := web.Validate(cfg.HTTP.WebConfig); err != nil {
+		wrong = append(wrong, cfg.Problem(config.KeyWebConfig,
+			fmt.Errorf("%s: %s: %w", config.KeyWebConfig, cfg.HTTP.WebConfig, err)))
+	}
+	users, tls := daemon.CheckKafka(cfg.Kafka)
+	if users != nil {
+		wrong = append(wrong, cfg.Problem(config.KeyUsersFile, users))
+	}
+	if tls != nil {
+		wrong = append(wrong, cfg.Problem(config.KeyKafkaTLS, tls))
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
 }
 
 func printChecked(p *page, out checked) {

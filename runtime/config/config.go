@@ -34,11 +34,24 @@ type Config struct {
 	// Warnings are what is legal but hardly meant, by place.
 	Warnings Problems
 
+	places   map[string]Place
 	defaults entry
 	tables   []entry
 	match    matcher // of the names of tables
 	// anyTable is set where the file has no "tables": every table is governed, by the defaults.
 	anyTable bool
+}
+
+// The keys of values that others check.
+const (
+	KeyWebConfig = "http.web_config"
+	KeyUsersFile = "kafka.users_file"
+	KeyKafkaTLS  = "kafka.tls"
+)
+
+// Problem is what others found wrong with the value of one of these keys.
+func (c *Config) Problem(key string, err error) Problem {
+	return Problem{Place: c.places[key], Text: err.Error()}
 }
 
 // Source is one directory of logs.
@@ -96,6 +109,7 @@ type Policies struct {
 	MaxAge time.Duration
 
 	pathPlaces, dataPlaces []Place // of the entries of Paths and Data
+	unknown                bool    // something was wrong with them, so that others may be meant
 }
 
 // Fact is what policies see as input.facts.NAME: a file, or the offsets that consumer groups have

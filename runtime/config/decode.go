@@ -20,6 +20,15 @@ type decoder struct {
 	host     Host
 	problems Problems
 	warnings Problems
+	places   map[string]Place // of values that others check, by key
+}
+
+// noted keeps the place of a value that others check.
+func (d *decoder) noted(key string, read func(*yaml.Node)) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		d.places[key] = d.at(n)
+		read(n)
+	}
 }
 
 // field is a key of a mapping and what reads its value.

@@ -34,20 +34,31 @@ type Generation struct {
 // LoadGeneration reads the file at path and every policy, data file and plugin that it names. The
 // error is of type Problems.
 func LoadGeneration(path string, host Host) (*Generation, error) {
-	c, err := Load(path, host)
-	if err != nil {
-		return nil, err
+	g, problems := Examine(path, host)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return g, nil
+}
+
+// Examine reads like LoadGeneration, and goes on where something is wrong, so that all of it is
+// said at once. The generation is then what could be read; its Config is nil where the file is no
+// YAML, and its Document where policies or data may be missing from it.
+func Examine(path string, host Host) (*Generation, Problems) {
+	c, problems := look(path, host)
+	if c == nil {
+		return &Generation{}, problems
 	}
 	r := &reader{host: host}
 	g := &Generation{Config: c}
 	g.Policies = r.files("policies.paths", c.Policies.Paths, c.Policies.pathPlaces, ".rego")
 	g.Data = r.files("policies.data", c.Policies.Data, c.Policies.dataPlaces, dataExt...)
-	g.Document = r.merge(g.Data)
-	g.Modules = r.modules(c.Plugins)
-	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
+	document := r.merge(g.Data)
+	if len(r.problems) == 0 && !c.Policies.unknown {
+		g.Document = document
 	}
-	return g, nil
+	g.Modules = r.modules(c.Plugins)
+	return g, append(problems, r.problems...).sorted()
 }
 
 // dataExt are the extensions of data files.
@@ -168,6 +179,9 @@ func (r *reader) files(what string, entries []string, places []Place, ext ...str
 	var out []Text
 	seen := map[string]bool{}
 	for i, name := range entries {
+		if name == "" {
+			continue // what is wrong with it was said
+		}
 		r.place, r.what = places[i], what
 		before := len(r.problems)
 		found := r.expand(name, 0, ext)

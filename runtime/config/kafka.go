@@ -40,8 +40,8 @@ func (d *decoder) readKafka(k *Kafka) func(*yaml.Node) {
 		seen := d.object(n, where, []field{
 			{"listen", placed(d, "listen", &listen, address)},
 			{"advertised", value(d, "advertised", &k.Advertised, advertised)},
-			{"tls", d.readKafkaTLS(&k.TLS)},
-			{"users_file", value(d, "users_file", &k.UsersFile, d.path)},
+			{"tls", d.noted(KeyKafkaTLS, d.readKafkaTLS(&k.TLS))},
+			{"users_file", d.noted(KeyUsersFile, value(d, "users_file", &k.UsersFile, d.path))},
 			{"max_connections", value(d, "max_connections", &connections, count(1, 1e5))},
 		})
 		d.require(n, where, seen, "listen")

@@ -22,15 +22,24 @@ const fileBytesMax = 4 << 20
 
 // Load reads and checks the file at path. The error is of type Problems.
 func Load(path string, host Host) (*Config, error) {
-	content, err := read(path, host)
-	if err != nil {
-		return nil, err
+	c, problems := look(path, host)
+	if len(problems) > 0 {
+		return nil, problems
 	}
-	return Parse(path, content, host)
+	return c, nil
+}
+
+// look is Load that gives what could be read where something is wrong; nil where nothing could.
+func look(path string, host Host) (*Config, Problems) {
+	content, problems := read(path, host)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return parse(path, content, host)
 }
 
 // read gives the content of the file, or Problems.
-func read(path string, host Host) ([]byte, error) {
+func read(path string, host Host) ([]byte, Problems) {
 	content, err := host.ReadFile(path)
 	if err == nil {
 		return content, nil
@@ -44,26 +53,31 @@ func read(path string, host Host) ([]byte, error) {
 
 // Parse checks content as the file at path. The error is of type Problems.
 func Parse(path string, content []byte, host Host) (*Config, error) {
+	c, problems := parse(path, content, host)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// parse is Parse that gives what could be read where something is wrong; nil where nothing could.
+func parse(path string, content []byte, host Host) (*Config, Problems) {
 	d := newDecoder(path, host)
 	root := d.document(content)
 	if root == nil {
 		return nil, d.problems.sorted()
 	}
 	c := d.config(root)
-	c.Path = path
-	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
-	}
-	c.Warnings = d.warnings.sorted()
-	return c, nil
+	c.Path, c.Warnings, c.places = path, d.warnings.sorted(), d.places
+	return c, d.problems.sorted()
 }
 
 // DataDir reads nothing of the file but data_dir, so that a running daemon is found though the file
 // has become wrong since.
 func DataDir(path string, host Host) (string, error) {
-	content, err := read(path, host)
-	if err != nil {
-		return "", err
+	content, problems := read(path, host)
+	if len(problems) > 0 {
+		return "", problems
 	}
 	d := newDecoder(path, host)
 	root := d.document(content)
@@ -83,7 +97,8 @@ func DataDir(path string, host Host) (string, error) {
 }
 
 func newDecoder(path string, host Host) *decoder {
-	d := &decoder{file: path, dir: filepath.Dir(path), host: host}
+	d := &decoder{file: path, dir: filepath.Dir(path), host: host,
+		places: map[string]Place{}}
 	if abs, err := filepath.Abs(d.dir); err == nil {
 		d.dir = abs
 	}
@@ -180,6 +195,7 @@ func (d *decoder) checkStep(c *Config, interval Place) {
 
 func (d *decoder) readPolicies(p *Policies) func(*yaml.Node) {
 	return func(n *yaml.Node) {
+		before := len(d.problems)
 		paths := func(name string, dst *[]string, places *[]Place) func(*yaml.Node) {
 			return d.list(name, func(_ int, v *yaml.Node) {
 				var s string
@@ -192,6 +208,7 @@ func (d *decoder) readPolicies(p *Policies) func(*yaml.Node) {
 			{"data", paths("data", &p.Data, &p.dataPlaces)},
 			{"max_policy_age", value(d, "max_policy_age", &p.MaxAge, duration(0))},
 		})
+		p.unknown = len(d.problems) > before
 	}
 }
 
@@ -247,7 +264,7 @@ func (d *decoder) readHTTP(h *HTTP) func(*yaml.Node) {
 		listen := setting[string]{value: h.Listen}
 		d.object(n, " in http", []field{
 			{"listen", placed(d, "listen", &listen, address)},
-			{"web_config", value(d, "web_config", &h.WebConfig, d.path)},
+			{"web_config", d.noted(KeyWebConfig, value(d, "web_config", &h.WebConfig, d.path))},
 		})
 		h.Listen = listen.value
 		host, _, err := net.SplitHostPort(h.Listen)

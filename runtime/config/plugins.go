@@ -140,6 +140,9 @@ func (d *decoder) jsonValue(n *yaml.Node) any {
 func (r *reader) modules(plugins []Plugin) [][]byte {
 	out := make([][]byte, len(plugins))
 	for i, p := range plugins {
+		if p.Path == "" || p.SHA256 == "" {
+			continue // what is wrong with it was said
+		}
 		r.place, r.what = p.Place, "plugin "+p.Name
 		content, err := r.host.ReadFile(p.Path)
 		if path := (*fs.PathError)(nil); errors.As(err, &path) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tierd/tierd/policies/gate"
@@ -73,27 +74,43 @@ func (d *Daemon) loadGeneration(number uint64) (*generation, error) {
 }
 
 // Check loads the configuration, compiles the policies and loads the plugins, and does nothing
-// else.
+// else. The error has all that is wrong with them, as far as one does not hide another: policies
+// are compiled where they and their data could all be read, and plugins loaded where the file
+// itself is right.
 func Check(path string, host config.Host) (*config.Config, *rego.Set, error) {
-	files, err := config.LoadGeneration(path, host)
-	if err != nil {
-		return nil, nil, err
+	files, problems := config.Examine(path, host)
+	var set *rego.Set
+	var errs []error
+	if len(problems) > 0 {
+		errs = append(errs, problems)
 	}
-	set, err := compile(files, nil)
-	if err == nil {
-		err = checkPlugins(files.Config, files.Modules)
+	if files.Document != nil {
+		opts := rego.Options{} // takes every fact: those of a wrong file are not all known
+		if len(problems) == 0 {
+			opts = PolicyOptions(files.Config)
+		}
+		var err error
+		set, err = rego.Load(modulesOf(files), files.Document, opts)
+		errs = append(errs, err)
 	}
-	return files.Config, set, err
+	if len(problems) == 0 {
+		errs = append(errs, checkPlugins(files.Config, files.Modules))
+	}
+	return files.Config, set, errors.Join(errs...)
 }
 
 func compile(files *config.Generation, w *rego.Watch) (*rego.Set, error) {
+	opts := PolicyOptions(files.Config)
+	opts.Watch = w
+	return rego.Load(modulesOf(files), files.Document, opts)
+}
+
+func modulesOf(files *config.Generation) []rego.Module {
 	modules := make([]rego.Module, len(files.Policies))
 	for i, p := range files.Policies {
 		modules[i] = rego.Module{Path: p.Path, Source: p.Content}
 	}
-	opts := PolicyOptions(files.Config)
-	opts.Watch = w
-	return rego.Load(modules, files.Document, opts)
+	return modules
 }
 
 // PolicyOptions are those of policies that belong to the configuration.

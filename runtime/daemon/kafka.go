@@ -65,14 +65,12 @@ func (d *Daemon) openKafka() (*kafkaEndpoint, error) {
 }
 
 // CheckKafka reads the files that the endpoint's configuration names, and does nothing else.
-func CheckKafka(c config.Kafka) error {
+func CheckKafka(c config.Kafka) (users, tls error) {
 	if c.UsersFile != "" {
-		if _, err := openKafkaUsers(c.UsersFile, func(error) {}); err != nil {
-			return err
-		}
+		_, users = openKafkaUsers(c.UsersFile, func(error) {})
 	}
-	_, err := kafkaTLS(c.TLS)
-	return err
+	_, tls = kafkaTLS(c.TLS)
+	return users, tls
 }
 
 // close gives the address back. It may be called twice, and on nil.
