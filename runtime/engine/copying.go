@@ -179,11 +179,20 @@ func (e *Engine) resolveNext(l *logIndex) {
 }
 
 // copiesIn reports whether a copy that begins in the range is under way, or may still be found to
-// have come to its end. What the log's source has come to is no matter: the copy is in the store.
-func (l *logIndex) copiesIn(r tier.Range) bool {
-	return slices.ContainsFunc(l.attempts, func(a tier.Attempt) bool {
-		return r.Contains(a.Range.Base)
-	}) || slices.ContainsFunc(l.floors, func(f floor) bool { return r.Contains(f.base) })
+// have come to its end, and where such a one begins. What the log's source has come to is no
+// matter: the copy is in the store.
+func (l *logIndex) copiesIn(r tier.Range) (at tier.Offset, found bool) {
+	for _, a := range l.attempts {
+		if r.Contains(a.Range.Base) {
+			return a.Range.Base, true
+		}
+	}
+	for _, f := range l.floors {
+		if r.Contains(f.base) {
+			return f.base, true
+		}
+	}
+	return 0, false
 }
 
 // publish says in the manifest what is durable and was not said there yet. That is also due where

@@ -344,12 +344,13 @@ func (e *Engine) sourceScanned(ev SourceScanned) {
 		if l.source != ev.Source {
 			continue
 		}
-		stale := l.stale
+		awaited := l.stale || l.toLook
+		l.looked = l.looked || l.toLook
 		l.stale = false
 		if l.present != found {
 			l.present = found
 			e.evaluate(l)
-		} else if changed || stale {
+		} else if changed || awaited {
 			e.evaluate(l)
 		}
 	}
@@ -391,6 +392,7 @@ func (e *Engine) askRemovalsAgain() {
 // under way: it may be of before the change.
 func (l *logIndex) reconsider() {
 	l.kept, l.remoteKept = nil, nil
+	l.looked = false
 	l.outdated = l.outdated || l.deleting || l.expiring
 }
 
@@ -405,6 +407,8 @@ func (e *Engine) evaluateSource(name string) {
 // evaluate decides anew what one log needs, from scratch: what it waits for, what it may copy,
 // whether its oldest segment may go. It is idempotent.
 func (e *Engine) evaluate(l *logIndex) {
+	looked := l.looked
+	l.looked, l.toLook = false, false
 	l.due = never
 	e.due.remove(l)
 	e.ready.remove(l)
@@ -435,7 +439,7 @@ func (e *Engine) evaluate(l *logIndex) {
 		}
 	}
 	if _, governed := e.config(t); (governed || t.state.Dropped != 0) && l.opened {
-		e.considerStore(l, t)
+		e.considerStore(l, t, looked)
 	}
 	e.nominate(l, wasUnasked)
 	l.forgive(e.now)
@@ -447,7 +451,7 @@ func (e *Engine) evaluate(l *logIndex) {
 
 // considerStore decides what of the log is due in the store, which keeps its own time, whatever
 // becomes of the source: a disablement has to end also where that is gone.
-func (e *Engine) considerStore(l *logIndex, t *tableIndex) {
+func (e *Engine) considerStore(l *logIndex, t *tableIndex, looked bool) {
 	if l.block != nil && !e.retryLater(l) {
 		e.resolveNext(l) // nobody else does
 	}
@@ -459,7 +463,7 @@ func (e *Engine) considerStore(l *logIndex, t *tableIndex) {
 		return
 	}
 	e.publish(l)
-	e.considerRemote(l)
+	e.considerRemote(l, looked)
 }
 
 // forgive forgets a failure that has nothing left to try again: what failed is gone.

@@ -10,18 +10,23 @@ import (
 // holed is an engine that knows of a hole at 0, whose limits let all that lies behind it go.
 func holed(t *testing.T, change ...func(*Settings, *tier.Table)) *rig {
 	t.Helper()
-	s := settings(change...)
-	s.ExpireRemoteRule = true
+	rule := func(s *Settings, _ *tier.Table) { s.ExpireRemoteRule = true }
+	s := settings(append([]func(*Settings, *tier.Table){rule}, change...)...)
 	r := &rig{t: t, e: New(), now: epochStart}
 	r.step(Reconfigured{Settings: s})
-	above := tier.Remote{Range: tier.Range{Base: 10, Next: 20}, Position: 1, Epoch: 1, Bytes: 100,
-		ModTime: epochStart, Last: tier.NoLeaderEpoch}
 	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
 		Epoch: 1, Copied: 20, Next: 2, Holes: []tier.Hole{{Range: tier.Range{Base: 0, Next: 10},
-			Cause: tier.HoleSourceGone}}}, Copies: []tier.Remote{above}})
+			Cause: tier.HoleSourceGone}}}, Copies: []tier.Remote{remote(10)}})
 	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
 	r.step(Started{})
 	return r
+}
+
+// remote is a copy of ten offsets.
+func remote(base tier.Offset) tier.Remote {
+	return tier.Remote{Range: tier.Range{Base: base, Next: base + 10},
+		Position: tier.Position(base / 10), Epoch: 1, Bytes: 100, ModTime: epochStart,
+		Last: tier.NoLeaderEpoch}
 }
 
 // busy is a source with a log that takes all workers there are.
@@ -75,6 +80,8 @@ func TestADamagedSegmentHoldsNoExpiryUp(t *testing.T) {
 	r := holed(t, func(s *Settings, _ *tier.Table) { s.Workers = 1 })
 	r.seen(first, second, tail(20))
 	r.damaged()
+	r.none()
+	r.seen(first, second, tail(20))
 	if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 10 {
 		t.Errorf("expires %+v", f)
 	}
@@ -175,4 +182,71 @@ func TestNothingExpiresOverACopyThatMayHaveEnded(t *testing.T) {
 	r.none()
 	r.step(Finished{ID: f.ID, Result: Copied{Remote: again, Offset: 10, Next: 2}})
 	expiresIn(r, 6*24*time.Hour)
+}
+
+// TestAnExpiryAtAHoleIsAskedAboutAfterALook: what came back into the hole since the source was
+// looked at last is not known, whether the expiry becomes due by time or is asked about again.
+func TestAnExpiryAtAHoleIsAskedAboutAfterALook(t *testing.T) {
+	t.Parallel()
+	r := holed(t, func(s *Settings, tab *tier.Table) {
+		s.ExpireRemoteRule, tab.TTL = false, 2*time.Hour
+	})
+	r.seen(tail(20))
+	r.after(3 * time.Hour)
+	r.none()
+	r.code(tier.CodePrefixBlocked)
+	r.seen(tail(20))
+	f := take[Expire](r)
+	r.step(Finished{ID: f.ID, Result: StaysAll{Kept: KeptRemote{Range: f.Segments[0].Range,
+		Position: f.Segments[0].Position}}})
+	r.after(10 * time.Minute)
+	r.none()
+	r.seen(seg(0), tail(20))
+	if f := r.copied(2, 20); f.Segment.Base != 0 {
+		t.Fatalf("copied %+v", f)
+	}
+	if f := take[Expire](r); len(f.Segments) != 2 || f.Segments[0].Base != 0 {
+		t.Errorf("got %+v, want the one that came back first", f)
+	}
+}
+
+// TestAnExpiryEndsAtAHole: so it does where the hole lies within what is due.
+func TestAnExpiryEndsAtAHole(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, e: New(), now: epochStart}
+	r.step(Reconfigured{Settings: settings(func(s *Settings, _ *tier.Table) {
+		s.ExpireRemoteRule = true
+	})})
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 30, Next: 3, Holes: []tier.Hole{{Range: tier.Range{Base: 10, Next: 20},
+			Cause: tier.HoleSourceGone}}}, Copies: []tier.Remote{remote(0), remote(20)}})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Enabled, Epoch: 1}})
+	r.step(Started{})
+	f := take[Expire](r)
+	if len(f.Segments) != 1 || f.Segments[0].Base != 0 {
+		t.Fatalf("expires %+v before the first look", f)
+	}
+	r.step(Finished{ID: f.ID, Result: Moved{Start: 10, At: r.now, Cause: tier.MoveExpired}})
+	r.none()
+	r.seen(tail(30))
+	if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 20 {
+		t.Errorf("expires %+v after the first look", f)
+	}
+}
+
+// TestStatusSaysWhatHoldsAnExpiryUp: a file that came back into a hole and that nobody may read is
+// waited for, for as long as it is there.
+func TestStatusSaysWhatHoldsAnExpiryUp(t *testing.T) {
+	t.Parallel()
+	r := holed(t)
+	r.seen(seg(0), tail(20))
+	f := take[Copy](r)
+	r.step(Finished{ID: f.ID, Result: Failed{Reason: tier.Reason{Code: tier.CodeUnreadable,
+		Text: "permission denied"}}})
+	r.none()
+	r.code(tier.CodeUnreadable)
+	want := "remote segment [10, 20) stays until the one at 0 is copied"
+	if got := r.code(tier.CodePrefixBlocked).Text; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -94,6 +94,8 @@ type logIndex struct {
 	uncleared  map[tier.Position]tier.Time // tombstones that a policy keeps, and when to ask
 	keptOrphan []tier.Reason               // why the last of them stays
 	stale      bool                        // a fresh look is needed before the start moves
+	toLook     bool                        // an expiry is due that may have to pass over a hole
+	looked     bool                        // the source was looked at since it was due
 	reopened   bool                        // an epoch was opened, and nothing was copied in it yet
 	remoteKept *keptRemote
 	denied     map[tier.Position]denial // removals that were kept from being done
@@ -145,6 +147,7 @@ func (l *logIndex) look(s tier.Scan) {
 	l.doubt(&s, same)
 	l.source, l.layout, l.incarnation = s.Source, s.Layout, s.Incarnation
 	l.present, l.whole, l.compacted, l.stale = true, s.Whole, s.Compacted, false
+	l.looked = true
 	l.state.Emptied = l.state.Emptied && len(s.Segments) == 0
 	l.localEnd, l.sourceStart, l.problems = s.LocalEnd, s.SourceStart, s.Problems
 	l.dropping = s.Dropping

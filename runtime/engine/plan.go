@@ -103,19 +103,17 @@ func (e *Engine) PlanRemove(id tier.LogID, now tier.Time) (list []Remove, waitin
 func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now tier.Time) (
 	f Remove, waiting []Awaited) {
 	f = Remove{Log: l.id, Action: action, Remote: l.remoteExtent()}
-	var moves, grace, needed, more Extent
-	var due tier.Time
+	var moves, needed, more Extent
+	var grace leaving
 	for i := range l.remote {
 		r := &l.remote[i]
 		if l.removal(t, r) != action {
 			continue
 		}
-		switch at := e.removeAt(l, t, r); {
+		switch {
 		case t.state.Leaves() && !l.startMovedFor(t):
 			moves.add(r.Range, r.Bytes)
-		case e.goes(l, t, r) && at > now:
-			grace.add(r.Range, r.Bytes)
-			due = max(due, at)
+		case e.goes(l, t, r) && grace.addAfter(r, e.removeAt(l, t, r), now):
 		case e.goes(l, t, r) && len(f.Copies) < planMax:
 			f.Copies = append(f.Copies, RemoteCandidate{Remote: *r})
 		case e.goes(l, t, r):
@@ -134,7 +132,7 @@ func (e *Engine) planRemove(l *logIndex, t *tableIndex, action tier.Action, now 
 		code, text = why.Code, text+": "+why.Text
 	}
 	await(moves, tier.Reason{Code: code, Text: copiesText(moves, text)})
-	await(grace, graceReason(grace, due))
+	await(grace.Extent, grace.reason())
 	await(needed, tier.Reason{Code: tier.CodePrefixBlocked, Text: copiesText(needed, "out of the "+
 		"log, by which files on local disk are shown to be what was copied: the objects go after these")})
 	await(more, tier.Reason{Code: tier.CodePrefixBlocked, Text: copiesText(more, "more out of the "+

@@ -21,13 +21,13 @@ func (l *logIndex) counts(r *tier.Remote) bool {
 }
 
 // considerRemote finds out what is worth doing with the log's remote segments.
-func (e *Engine) considerRemote(l *logIndex) {
+func (e *Engine) considerRemote(l *logIndex, looked bool) {
 	t := l.table
 	if e.finalStopped(t) != nil || e.retryLater(l) {
 		return
 	}
 	e.considerMove(l, t)
-	e.considerExpire(l, t)
+	e.considerExpire(l, t, looked)
 	e.considerRemove(l, t)
 	e.considerClear(l)
 }
@@ -84,14 +84,17 @@ func (l *logIndex) startMovedFor(t *tableIndex) bool {
 	return slices.ContainsFunc(l.state.Moves, t.state.TakesAll)
 }
 
-// considerExpire finds out whether the oldest remote segment is worth asking the gate about.
-func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
+// considerExpire finds out whether the oldest remote segment is worth asking about. looked:
+// the source was looked at since that was so.
+func (e *Engine) considerExpire(l *logIndex, t *tableIndex, looked bool) {
 	if l.expiring || l.moving || t.state.Leaves() || t.draining || t.state.State == tier.Disabling {
 		return
 	}
 	i := l.oldestRemote()
-	if i < 0 || !e.begins(l, t, i) || e.copiesBelow(l, t, l.remote[i].Next) ||
-		l.unseen() && l.remote[i].Base > l.state.LogStart {
+	if i < 0 || !e.begins(l, t, i) {
+		return
+	}
+	if _, waits := e.copiesBelow(l, t, l.remote[i].Next); waits {
 		return
 	}
 	if k := l.remoteKept; k != nil {
@@ -99,13 +102,17 @@ func (e *Engine) considerExpire(l *logIndex, t *tableIndex) {
 			l.wake(k.askAt)
 			return
 		}
-		l.remoteKept = nil // it is time again, or the log begins with another one by now
+		l.remoteKept, looked = nil, false // it is time again, or the log begins with another one now
 	}
 	at := e.remoteDue(l, t, i, l.remoteExtent().Bytes)
 	if at > e.now {
 		if at != never {
 			l.wake(at)
 		}
+		return
+	}
+	l.looked = looked || !e.returns(l, t)
+	if l.toLook = !l.looked; l.toLook && l.remote[i].Base > l.state.LogStart {
 		return
 	}
 	l.wantSince = at
@@ -148,22 +155,34 @@ func (e *Engine) begins(l *logIndex, t *tableIndex, i int) bool {
 }
 
 // copiesBelow reports whether a copy that begins below the offset is under way, or may still be
-// found to have come to its end, or is still to be made, as one of what was a hole. A start that
-// moves to the offset would pass over it, and nobody was asked about it. What is damaged is not
-// waited for, nor what a damaged segment blocks: nobody may ever mend it, or give it up.
-func (e *Engine) copiesBelow(l *logIndex, t *tableIndex, o tier.Offset) bool {
-	if l.copiesIn(tier.Range{Next: o}) {
-		return true
+// found to have come to its end, or is still to be made, as of what was a hole; and where such a
+// one begins. A start that moves to the offset would pass over it, and nobody was asked about it.
+// What is damaged is not waited for, nor what a damaged segment blocks: nobody may ever mend it, or
+// give it up.
+func (e *Engine) copiesBelow(l *logIndex, t *tableIndex, o tier.Offset) (at tier.Offset,
+	found bool) {
+	if at, found := l.copiesIn(tier.Range{Next: o}); found {
+		return at, true
 	}
-	goesOn := e.copying(t) && l.block == nil && l.state.Epoch == t.state.Epoch
+	goesOn := e.returns(l, t) && l.block == nil
 	for i := l.cursor; i < len(l.local) && l.local[i].Base < o; i++ {
 		wants, blocks := l.wantsCopy(i)
 		goesOn = goesOn && !blocks
 		if goesOn && wants && l.states[i] != lost && l.local[i].Next > l.state.LogStart {
-			return true
+			return l.local[i].Base, true
 		}
 	}
-	return false
+	return 0, false
+}
+
+// returns reports whether the source may have had what was a hole come back since it was looked at
+// last, and that is copied as soon as it is seen. An expiry of what lies above it waits for a look:
+// a start that moves would pass over it unseen. One at a source in trouble would wait for ever.
+func (e *Engine) returns(l *logIndex, t *tableIndex) bool {
+	if l.block != nil {
+		return l.unseen()
+	}
+	return e.copying(t) && l.state.Epoch == t.state.Epoch
 }
 
 // unseen reports whether the source is still to be looked at for the first time: what came back
@@ -194,7 +213,7 @@ func (e *Engine) remoteDue(l *logIndex, t *tableIndex, i int, bytes int64) tier.
 // replaces reports whether a local segment that begins within the range is about to be copied in
 // the place of what the log has there: what leaves the log then would take the new copy with it.
 func (l *logIndex) replaces(t *tableIndex, r tier.Range) bool {
-	if l.copiesIn(r) {
+	if _, found := l.copiesIn(r); found {
 		return true
 	}
 	if l.block != nil || t.state.State != tier.Enabled || l.state.Epoch != t.state.Epoch {
@@ -237,13 +256,18 @@ func (e *Engine) startExpire(l *logIndex, t *tableIndex) bool {
 	window := t.state.Window.At(e.now, brake.Per)
 	f := Expire{Log: l.id, Source: l.source, Remote: l.remoteExtent()}
 	after, bytes, braked := window, l.remoteExtent().Bytes, false
-	last := len(l.remote) - 1
+	last, end := len(l.remote)-1, l.state.LogStart
 	for i := range l.remote {
 		r := &l.remote[i]
 		if !l.counts(r) {
 			continue
 		}
-		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) || e.copiesBelow(l, t, r.Next) ||
+		if r.Base > end && !l.looked {
+			break
+		}
+		end = max(end, r.Next)
+		_, waits := e.copiesBelow(l, t, r.Next)
+		if len(f.Segments) == deleteBatchMax || !e.begins(l, t, i) || waits ||
 			e.remoteDue(l, t, i, bytes) > e.now {
 			break
 		}

@@ -318,30 +318,43 @@ func (e *Engine) waiting(l *logIndex) []tier.Reason {
 // readers. It looks at no more of a long log than what is at its old end.
 func (e *Engine) inGrace(l *logIndex) []tier.Reason {
 	t := l.table
-	var x Extent
-	var due tier.Time
+	var x leaving
 	for i := range l.remote {
 		r := &l.remote[i]
 		if r.Base >= l.state.LogStart && !t.state.Leaves() && !l.summed().past {
 			break
 		}
 		if e.goes(l, t, r) {
-			if at := e.removeAt(l, t, r); at > e.now {
-				x.add(r.Range, r.Bytes)
-				due = max(due, at)
-			}
+			x.addAfter(r, e.removeAt(l, t, r), e.now)
 		}
 	}
 	if x.Segments == 0 {
 		return nil
 	}
-	return []tier.Reason{graceReason(x, due)}
+	return []tier.Reason{x.reason()}
 }
 
-// graceReason is why copies out of the log are still in the store.
-func graceReason(x Extent, due tier.Time) tier.Reason {
-	return tier.Reason{Code: tier.CodeGrace, Until: due,
-		Text: copiesText(x, "out of the log; the objects go after the grace")}
+// leaving sums up copies out of the log whose objects are still in the store.
+type leaving struct {
+	Extent
+	due tier.Time // when the grace of the last of them is over
+}
+
+// addAfter adds a copy whose grace is over at that time if that is later than now, or else tells
+// that it is not.
+func (x *leaving) addAfter(r *tier.Remote, at, now tier.Time) bool {
+	if at <= now {
+		return false
+	}
+	x.add(r.Range, r.Bytes)
+	x.due = max(x.due, at)
+	return true
+}
+
+// reason is why they are.
+func (x *leaving) reason() tier.Reason {
+	return tier.Reason{Code: tier.CodeGrace, Until: x.due,
+		Text: copiesText(x.Extent, "out of the log; the objects go after the grace")}
 }
 
 // copiesText counts copies. Of one that was cut off whole no byte is the log's, and how many its
@@ -393,6 +406,9 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 	if why := e.finalStopped(t); why != nil && why != e.paused && e.remoteWaits(l, t) {
 		out = append(out, *why)
 	}
+	if r := e.expiryWaits(l, t); r != nil {
+		out = append(out, *r)
+	}
 	if k := l.remoteKept; k != nil {
 		for _, r := range k.Reasons {
 			r.Until = k.askAt
@@ -414,6 +430,27 @@ func (e *Engine) whyRemote(l *logIndex) []tier.Reason {
 		break // the oldest speaks for all
 	}
 	return out
+}
+
+// expiryWaits says what below it the oldest remote segment waits for, though a limit lets it go. It
+// may be that for ever, as a file that came back into a hole and that nobody lets tierd read.
+func (e *Engine) expiryWaits(l *logIndex, t *tableIndex) *tier.Reason {
+	i := l.oldestRemote()
+	if i < 0 || t.state.Leaves() || e.remoteDue(l, t, i, l.remoteExtent().Bytes) > e.now {
+		return nil
+	}
+	r := &l.remote[i]
+	why := tier.Reason{Code: tier.CodePrefixBlocked}
+	switch first, waits := e.copiesBelow(l, t, r.Next); {
+	case waits:
+		why.Text = fmt.Sprintf("remote segment %s stays until the one at %d is copied", r.Range, first)
+	case l.toLook && r.Base > l.state.LogStart:
+		why.Text = fmt.Sprintf("remote segment %s stays until it was looked whether anything came back "+
+			"below it", r.Range)
+	default:
+		return nil
+	}
+	return &why
 }
 
 var waitText = map[tier.WaitReason]string{
