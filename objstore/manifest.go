@@ -169,7 +169,8 @@ func (s *Store) listManifest(ctx context.Context, log tier.LogID) (listing, erro
 		case err == nil && k.Kind == KeyEntry && k.Log == log:
 			l.entries = append(l.entries, k)
 		default:
-			l.problems = append(l.problems, Problem{name, fmt.Errorf("%s: %w", name, ErrForeign)})
+			l.problems = append(l.problems, Problem{name, fmt.Errorf(
+				"%s: %w: tierd gives nothing such a name here, and does not read it", name, ErrForeign)})
 		}
 	}
 	return l, nil

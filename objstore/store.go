@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	thanos "github.com/thanos-io/objstore"
@@ -178,7 +179,7 @@ func (s *Store) get(ctx context.Context, key string, bytesMax int64) ([]byte, er
 // missing is failed for calls that need the object: one that is not there is tier.ErrVanished.
 func (s *Store) missing(ctx context.Context, op, key string, err error) error {
 	if s.bucket.IsObjNotFoundErr(err) {
-		return fmt.Errorf("%s %s: %w: %w", op, key, tier.ErrVanished, err)
+		return fmt.Errorf("%s %s: %w: %w", op, key, tier.ErrVanished, once(key, err))
 	}
 	return s.failed(ctx, op, key, err)
 }
@@ -191,8 +192,34 @@ func (s *Store) failed(ctx context.Context, op, key string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = join(cause, err)
 	}
-	return fmt.Errorf("%s %s: %w", op, key, err)
+	return fmt.Errorf("%s %s: %w", op, key, once(key, err))
 }
+
+// once is err without what a client says of the key, as "open /bucket/KEY: ", which its caller
+// says already.
+func once(key string, err error) error {
+	text := err.Error()
+	at := strings.Index(text, key+": ")
+	if at < 0 {
+		return err
+	}
+	begin := 0
+	if i := strings.LastIndex(text[:at], ": "); i >= 0 {
+		begin = i + len(": ")
+	}
+	return once(key, &reworded{err, text[:begin] + text[at+len(key)+len(": "):]})
+}
+
+// reworded is an error in other words.
+type reworded struct {
+	error
+	text string
+}
+
+func (r *reworded) Error() string { return r.text }
+
+// Unwrap gives the error.
+func (r *reworded) Unwrap() error { return r.error }
 
 // join joins two errors in one line. A single one stays as it is: buckets know only their own.
 func join(a, b error) error {
