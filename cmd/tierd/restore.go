@@ -63,6 +63,8 @@ type restored struct {
 	Written  int64                 `json:"written"` // of the files, by this run
 	Kept     int64                 `json:"kept"`    // of the files: they were there, and are right
 	Missing  api.List[missingFile] `json:"missing"` // of the files: the store does not have them
+
+	texts int // files that are made, such as a broker's checkpoints, and are none of the above
 }
 
 // missingFile is a file of a copy that cannot be restored.
@@ -240,7 +242,9 @@ func (c *restoreCmd) fill(ctx context.Context, t *restore.Target, plan *restore.
 			missing, without = append(missing, missed{f, whys[f]}), append(without, f)
 		}
 	}
-	for _, x := range plan.Without(without) {
+	texts := plan.Without(without)
+	out.texts = len(texts)
+	for _, x := range texts {
 		if err := t.Text(x); err != nil {
 			return nil, err
 		}
@@ -292,7 +296,7 @@ func each[T any](ctx context.Context, workers int, list []T,
 }
 
 func told(p *restore.Plan) restored {
-	out := restored{Bytes: p.Bytes()}
+	out := restored{Bytes: p.Bytes(), texts: len(p.Texts)}
 	for _, l := range p.Logs {
 		x := restoredLog{Log: l.ID.String(), Base: l.Range.Base, Next: l.Range.Next,
 			Segments: l.Segments, Files: l.Files, Bytes: l.Bytes}
@@ -325,16 +329,21 @@ func printRestored(p *page, out *restored) {
 		}
 		p.alarm("! %s", text)
 	}
+	made := ""
+	if out.texts > 0 {
+		made = fmt.Sprintf("; and %d, such as checkpoints, for the program that opens them", out.texts)
+	}
 	switch {
 	case len(out.Missing) > 0:
-		p.line("%s: %s written, %d already there, %d missing", out.To, tier.Count(out.Written, "file"),
-			out.Kept, len(out.Missing))
+		p.line("%s: %s written, %d already there, %d missing%s", out.To,
+			tier.Count(out.Written, "file"), out.Kept, len(out.Missing), made)
 	case out.DryRun:
-		p.line("%s (%s) to be written to %s", tier.Count(out.Files, "file"),
-			humanBytes(out.Bytes), out.To)
+		p.line("%s (%s) to be written to %s%s", tier.Count(out.Files, "file"),
+			humanBytes(out.Bytes), out.To, made)
 	case out.Kept > 0:
-		p.line("%s: %s written, %d already there", out.To, tier.Count(out.Written, "file"), out.Kept)
+		p.line("%s: %s written, %d already there%s", out.To, tier.Count(out.Written, "file"), out.Kept,
+			made)
 	default:
-		p.line("%s: %s written", out.To, tier.Count(out.Written, "file"))
+		p.line("%s: %s written%s", out.To, tier.Count(out.Written, "file"), made)
 	}
 }

@@ -20,6 +20,24 @@ func (l *lab) restore(args ...string) (int, restored, string) {
 	return code, r, stderr
 }
 
+// TestRestoreCountsWhatItMakes: a broker's directory has more files than the store.
+func TestRestoreCountsWhatItMakes(t *testing.T) {
+	t.Parallel()
+	for want, out := range map[string]restored{
+		"out: 6 files written; and 5, such as checkpoints, for the program that opens them\n": {
+			To: "out", Written: 6, texts: 5},
+		"out: 1 file written, 5 already there; and 5, such as checkpoints, for the program that " +
+			"opens them\n": {To: "out", Written: 1, Kept: 5, texts: 5},
+		"out: 6 files written\n": {To: "out", Written: 6},
+	} {
+		p := &page{}
+		printRestored(p, &out)
+		if got := p.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // files reads all files below a directory, by their paths in it.
 func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
