@@ -60,9 +60,9 @@ type app struct {
 	lost bool   // a file could not be written, which was said
 }
 
-const description = `tiersim tries your tierd configuration, policies and properties on simulated
-histories: clocks that jump, disks and stores that fail, processes that crash at any operation. It
-runs the very engine that tierd runs.
+const description = `tiersim tries your tierd configuration, policies and properties on
+simulated histories: clocks that jump, disks and stores that fail, processes
+that crash at any operation. It runs the very engine that tierd runs.
 
 Examples:
 
