@@ -180,10 +180,13 @@ func openDir(name string) (*vfs.OS, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return dir, err
 	}
-	if err := os.Mkdir(name, 0o777); errors.Is(err, fs.ErrNotExist) {
+	err = os.Mkdir(name, 0o777)
+	if _, above := os.Stat(parent); errors.Is(above, fs.ErrNotExist) {
 		return nil, fmt.Errorf("directory %s: %s has to be there: %w", name, parent, fs.ErrNotExist)
-	} else if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	}
+	if path := (*fs.PathError)(nil); errors.As(err, &path) && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("directory %s: it is not there, and cannot be made in %s: %w", name,
+			parent, path.Err)
 	}
 	if err := syncDir(parent); err != nil {
 		return nil, err

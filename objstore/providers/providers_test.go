@@ -126,6 +126,22 @@ func TestFilesystemIsNotMadeBesideItsMountPoint(t *testing.T) {
 	}
 }
 
+// TestFilesystemCannotBeMade: the directory above is there, and takes none.
+func TestFilesystemCannotBeMade(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self"); err != nil {
+		return // another system
+	}
+	doc := marshal(t, map[string]any{"type": "FILESYSTEM",
+		"config": map[string]any{"directory": "/proc/bucket"}})
+	const want = "directory /proc/bucket: it is not there, and cannot be made in /proc: " +
+		"no such file or directory"
+	if _, err := New(doc, Options{Process: "p"}); err == nil ||
+		!strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestErrorsOfNew(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ doc, want string }{
