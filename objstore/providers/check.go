@@ -54,7 +54,8 @@ func Check(kind string, config *yaml.Node) []Problem {
 	c := checker{where: fmt.Sprintf("in the config of a bucket of type %s", p.kind)}
 	config = resolve(config)
 	c.check(config, "config", p.config)
-	if len(c.problems) == 0 {
+	if !c.unknown && config.Kind == yaml.MappingNode || len(c.problems) == 0 {
+		// An unknown one may be the missing one, misspelt.
 		c.require(config, p.required)
 	}
 	return c.problems
@@ -63,6 +64,7 @@ func Check(kind string, config *yaml.Node) []Problem {
 type checker struct {
 	where    string
 	problems []Problem
+	unknown  bool // one of the keys is
 }
 
 func (c *checker) problem(n *yaml.Node, hint, format string, args ...any) {
@@ -89,6 +91,7 @@ func (c *checker) checkMapping(n *yaml.Node, known map[string]reflect.Type) {
 		t, ok := known[key.Value]
 		switch {
 		case !ok:
+			c.unknown = true
 			c.problem(key, hint(key.Value, slices.Sorted(maps.Keys(known))),
 				"unknown key %q %s", key.Value, c.where)
 		case seen[key.Value]:
@@ -104,7 +107,7 @@ func (c *checker) require(n *yaml.Node, keys []string) {
 	set := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		value := resolve(n.Content[i+1])
-		set[n.Content[i].Value] = !isNull(value) && value.Value != ""
+		set[n.Content[i].Value] = !isNull(value) && (value.Kind != yaml.ScalarNode || value.Value != "")
 	}
 	for _, key := range keys {
 		if !set[key] {

@@ -54,6 +54,10 @@ func TestCheck(t *testing.T) {
 			`6:13: sse_config: want a mapping`,
 			`7:20: put_user_metadata: want a mapping`,
 			`8:21: bucket_lookup_type: want auto, virtual-hosted or path`}},
+		{"missing beside a wrong type", "S3", "{bucket: [], insecure: maybe}", []string{
+			`1:10: bucket: want a text`,
+			`1:24: insecure: want true or false`,
+			`missing key "endpoint" in the config of a bucket of type S3`}},
 		{"twice", "GCS", "bucket: a\nbucket: b", []string{
 			`2:1: key "bucket" twice in the config of a bucket of type GCS`}},
 		{"not a mapping", "GCS", "just text", []string{"1:1: config: want a mapping"}},
