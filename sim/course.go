@@ -24,7 +24,8 @@ type way struct {
 
 func (w way) clone() way { return way{slices.Clone(w.picks), slices.Clone(w.of)} }
 
-// others adds the ways that differ from this one first in a choice after so many.
+// others adds the ways that differ from this one first in a choice after so many. The lowest pick
+// comes last, and so is taken first from the stack: of like waits a search keeps the first.
 func (w way) others(open [][]uint8, n int) [][]uint8 {
 	for i := n; i < len(w.picks); i++ {
 		for pick := int(w.of[i]) - 1; pick > int(w.picks[i]); pick-- {

@@ -123,7 +123,7 @@ type play struct {
 	o    *Oracle
 	out  *Outcome
 	opts Options
-	hash uint64
+	hash uint64 // of all that was done; in a search of what was done in the last action
 	rate rates
 	// rules are those of the project's policies.
 	rules []rego.Rule
@@ -348,7 +348,7 @@ func (h *play) stepper() *stepper {
 			s.fault[i] = len(h.out.Faults)
 		}
 	}
-	s.weights, s.then = h.rate.weights(h.c, s.acts, s.names)
+	s.weights, s.then = h.rate.weights(s.acts, s.names, h.rate.favours(h.c, s.names[1:]))
 	return s
 }
 

@@ -81,19 +81,24 @@ func (r *rates) drawSwarm(c choose.Chooser) {
 	}
 }
 
-// The actions that are likelier still in a swarm, each by itself.
+// A swarm favours up to so many single actions, each so many times as likely as its kind makes it.
 const (
 	favourites     = 2
 	favouriteTimes = 8
 )
 
-// weights are those of the end and of each action, in the order of their names. The end comes when
-// the length is reached.
-func (r *rates) weights(c choose.Chooser, acts []act, names []string) (before, then []int) {
+// favours draws what a swarm favours of the actions.
+func (r *rates) favours(c choose.Chooser, names []string) map[string]bool {
 	often := map[string]bool{}
 	for i := 0; r.swarm && i < favourites; i++ {
-		often[choose.Favour(c, names[1:])] = true
+		often[choose.Favour(c, names)] = true
 	}
+	return often
+}
+
+// weights are those of the end and of each action, in the order of their names. The end comes when
+// the length is reached.
+func (r *rates) weights(acts []act, names []string, often map[string]bool) (before, then []int) {
 	before, then = make([]int, len(names)), make([]int, len(names))
 	then[0] = 1
 	for i, a := range acts {

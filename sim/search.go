@@ -25,8 +25,8 @@ type Search struct {
 	// replays is set where a history is made again from the beginning for each way to go on from it:
 	// an image does not reach what is in the memory of a plugin.
 	replays bool
-	// everyWait is set where those are gone on from, too, that differ from another in nothing but
-	// how long was waited.
+	// everyWait is set, for a test, where those are gone on from, too, that differ from another in
+	// nothing but how long was waited.
 	everyWait bool
 
 	level int             // how many actions the states have that are gone on from

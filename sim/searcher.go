@@ -29,7 +29,7 @@ type searcher struct {
 	// left is what the process left where it was stopped on the way from from, by the choices that
 	// led there first.
 	left map[uint64]string
-	// waits are the actions that let time pass and that nothing disturbed, by what the process did.
+	// waits are hashes of what the process did after the times, undisturbed, that passed from here.
 	waits  map[uint64]bool
 	again  bool   // what was done once is done again
 	alike  bool   // the history went as another one that waited less long

@@ -35,8 +35,8 @@ goes on from the shortest alone. With the defaults that takes minutes. The log i
 table; --table makes another one the first. Where policies deny all of it, as of one on hold, name
 one of which something goes.
 
-Exit code: 0 if every history within the bounds keeps every promise, 1 if one does not, 3 if the
-search ended before, or no local segment of the log was deleted in any of them, 130 if it was
+Exit code: 0 if every history that it tried keeps every promise, 1 if one does not, 3 if the search
+ended before, or no local segment of the log was deleted in any of them, 130 if it was
 interrupted; 2 and 5 as of check.
 
 Examples:

@@ -98,25 +98,25 @@ func (e *Engine) startCopy(l *logIndex) {
 	}
 	l.states[i] = copying
 	l.copies++
-	l.floors = append(l.floors, floor{f.ID, f.Segment.Base, l.state.Next})
+	l.underWay = append(l.underWay, underWay{f.ID, f.Segment.Base, l.state.Next})
 	e.copies++
 	e.emit(f)
 	e.evaluate(l)
 }
 
-// floor is the lowest manifest position that a copy under way may have been given.
-type floor struct {
-	id       EffectID
-	base     tier.Offset // of the segment
-	position tier.Position
+// underWay is a copy in flight.
+type underWay struct {
+	id    EffectID
+	base  tier.Offset   // of the segment
+	floor tier.Position // the lowest that it may have been given
 }
 
 // settled is the position below which no copy under way can have an entry: every position below it
 // is finished, abandoned or published.
 func (l *logIndex) settled() tier.Position {
 	low := l.state.Next
-	for _, f := range l.floors {
-		low = min(low, f.position)
+	for _, c := range l.underWay {
+		low = min(low, c.floor)
 	}
 	for _, a := range l.attempts {
 		low = min(low, a.Position)
@@ -178,18 +178,17 @@ func (e *Engine) resolveNext(l *logIndex) {
 	e.emit(f)
 }
 
-// copiesIn reports whether a copy that begins in the range is under way, or may still be found to
-// have come to its end, and where such a one begins. What the log's source has come to is no
-// matter: the copy is in the store.
+// copiesIn reports whether a copy that begins in the range is under way, or may turn out to have
+// ended, and where such a one begins. The source does not matter here: the copy is in the store.
 func (l *logIndex) copiesIn(r tier.Range) (at tier.Offset, found bool) {
 	for _, a := range l.attempts {
 		if r.Contains(a.Range.Base) {
 			return a.Range.Base, true
 		}
 	}
-	for _, f := range l.floors {
-		if r.Contains(f.base) {
-			return f.base, true
+	for _, c := range l.underWay {
+		if r.Contains(c.base) {
+			return c.base, true
 		}
 	}
 	return 0, false
@@ -270,7 +269,7 @@ func (l *logIndex) missing() tier.Range {
 func (e *Engine) copyFinished(l *logIndex, id EffectID, base tier.Offset, res Result) {
 	what := failure{"copy", base}
 	e.copies--
-	l.floors = slices.DeleteFunc(l.floors, func(f floor) bool { return f.id == id })
+	l.underWay = slices.DeleteFunc(l.underWay, func(c underWay) bool { return c.id == id })
 	switch res := res.(type) {
 	case Copied:
 		l.succeeded(what)

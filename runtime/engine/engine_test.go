@@ -574,7 +574,7 @@ func TestCheckpointsAreWrittenWhenABlockIsComplete(t *testing.T) {
 		}
 	}
 	l.state = tier.LogState{Next: 70}
-	l.floors = []floor{{id: 1, position: 60}}
+	l.underWay = []underWay{{id: 1, floor: 60}}
 	if _, _, ok := l.checkpointDue(); ok {
 		t.Error("a copy under way may still take a position of the block")
 	}

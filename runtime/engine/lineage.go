@@ -238,6 +238,7 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 		}
 		l.sum.holds = false
 		l.disputed, l.kept, l.remoteKept = nil, nil, nil
+		// What the ledger has accepted no more has to be asked about again.
 		l.quarantine = slices.DeleteFunc(l.quarantine, func(q quarantine) bool {
 			return q.accepted && !slices.ContainsFunc(l.state.Accepted,
 				func(a tier.LossAccepted) bool { return a.Range == q.segment.Range })

@@ -56,7 +56,7 @@ type logIndex struct {
 
 	attempts  []tier.Attempt // of unknown outcome; nothing is copied before they are resolved
 	copies    int            // in flight
-	floors    []floor        // of the copies in flight
+	underWay  []underWay     // the copies in flight
 	resolving bool
 	deleting  bool
 	moving    bool // the log start is being moved

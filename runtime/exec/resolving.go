@@ -76,9 +76,6 @@ func (x *Executor) finishFound(ctx context.Context, log tier.LogID, a tier.Attem
 // finishUploads looks at the objects of an attempt that got no manifest entry.
 func (x *Executor) finishUploads(ctx context.Context, f engine.Resolve,
 	a tier.Attempt) (engine.Result, error) {
-	if f.Source == "" {
-		return x.abandon(ctx, f.Log, a, "it has no manifest entry, and nobody can tell by its source")
-	}
 	src, err := x.source(f.Source)
 	if err != nil {
 		return x.abandon(ctx, f.Log, a, err.Error())
