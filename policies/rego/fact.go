@@ -119,7 +119,7 @@ func factsTerm(facts map[string]any) (*ast.Term, error) {
 // RecordJSON is InputJSON for the audit record of a deletion that the policies were just asked
 // about. Facts that together have more than 256 KiB are left out, in the order of their names;
 // "$omitted" then has their sizes and hashes.
-func (s *Set) RecordJSON(f *gate.Facts) ([]byte, error) {
+func (*Set) RecordJSON(f *gate.Facts) ([]byte, error) {
 	kept, omitted := map[string]any{}, map[string]any{}
 	left := recordedBytesMax
 	for _, name := range slices.Sorted(maps.Keys(f.Extern)) {

@@ -89,6 +89,25 @@ func (l lineage) disputes(c *tier.Content) (at tier.Offset, found bool) {
 	return at, found
 }
 
+// disputesRecord finds the lowest offset in the range of which the source's record of its leader
+// epochs says another one than what was copied there.
+func (l lineage) disputesRecord(record []tier.EpochStart, r tier.Range) (at tier.Offset,
+	found bool) {
+	if r.Empty() {
+		return 0, false
+	}
+	var within []tier.EpochStart
+	if e, known := tier.EpochAt(record, r.Base); known {
+		within = append(within, tier.EpochStart{Epoch: e, Start: r.Base})
+	}
+	for _, e := range record {
+		if e.Start > r.Base && e.Start < r.Next {
+			within = append(within, e)
+		}
+	}
+	return l.disputes(&tier.Content{Lineage: within, LastNext: r.Next})
+}
+
 // disputed compares what was read for a copy with the copies that it overlaps.
 func (x *Executor) disputed(f engine.Copy, content *tier.Content) (engine.Disputed, bool, error) {
 	if len(f.Over) == 0 {
@@ -167,25 +186,6 @@ func (x *Executor) compare(ctx context.Context, f engine.Compare) (engine.Result
 			f.Log, at, epoch, was, says), nil
 	}
 	return x.diverge(ctx, f.Log, at, epoch, was)
-}
-
-// disputesRecord finds the lowest offset in the range of which the source's record of its leader
-// epochs says another one than what was copied there.
-func (l lineage) disputesRecord(record []tier.EpochStart, r tier.Range) (at tier.Offset,
-	found bool) {
-	if r.Empty() {
-		return 0, false
-	}
-	var within []tier.EpochStart
-	if e, known := tier.EpochAt(record, r.Base); known {
-		within = append(within, tier.EpochStart{Epoch: e, Start: r.Base})
-	}
-	for _, e := range record {
-		if e.Start > r.Base && e.Start < r.Next {
-			within = append(within, e)
-		}
-	}
-	return l.disputes(&tier.Content{Lineage: within, LastNext: r.Next})
 }
 
 // tellUnread tells people where the source's record contradicts a copy, and no batch is there that
