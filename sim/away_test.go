@@ -148,6 +148,17 @@ func TestAGapOfANewEpochIsOne(t *testing.T) {
 		t.Fatalf("from %d on, copies %+v; want one of [0, 30)", l.state.Start, l.facts)
 	}
 	l.facts[i].Add.Content.Range.Next, l.covers = 10, nil
+	// What lies in the trash tells nothing of what is missing below it.
+	files := slices.Clone(r.w.files(orders))
+	for i := range files {
+		if files[i].base > 0 {
+			files[i].place = dead
+		}
+	}
+	r.oracle.noGap(r.oracle.record(orders), files, l, true)
+	if v := r.oracle.Violations(); len(v) > 0 {
+		t.Errorf("with nothing above the gap: %v", v)
+	}
 	for _, due := range []bool{false, true} {
 		r.oracle.noGap(r.oracle.record(orders), r.w.files(orders), l, due)
 		v := r.oracle.Violations()
