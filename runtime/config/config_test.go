@@ -207,6 +207,27 @@ func TestDataDir(t *testing.T) {
 	}
 }
 
+// TestWhatGovernsATableCanBeNoted: the ledger takes up to 4 KiB for the entry that governs a table,
+// and a glob longer than that can match a short name.
+func TestWhatGovernsATableCanBeNoted(t *testing.T) {
+	t.Parallel()
+	for n, ok := range map[int]bool{patternBytesMax: true, patternBytesMax + 1: false} {
+		content := "sources: [{name: a, layout: plain, path: a}]\n" +
+			"bucket: {type: FILESYSTEM, config: {directory: b}}\n" +
+			"tables: [{name: \"" + strings.Repeat("*", n) + "\"}]\n"
+		c, err := Parse(home+"tierd.yaml", []byte(content), newMachine().host())
+		if ok != (err == nil) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		if !ok {
+			continue
+		}
+		if table, found := c.Table("orders"); !found || len(table.Governor) > 4096 {
+			t.Errorf("found %t, a governor of %d bytes", found, len(table.Governor))
+		}
+	}
+}
+
 // TestEveryKeyIsDocumented prints a file that has every key, and looks for each in
 // docs/configuration.md.
 func TestEveryKeyIsDocumented(t *testing.T) {

@@ -143,6 +143,10 @@ func (d *decoder) readTables(c *Config) func(*yaml.Node) {
 	}
 }
 
+// patternBytesMax bounds a table's name or glob. The ledger notes which of them governs a table, in
+// at most 4 KiB: a table whose entry it refused to note would fall to the defaults when that is gone.
+const patternBytesMax = 4000
+
 // tablePattern reads a table's name or glob.
 func tablePattern(n *yaml.Node) (string, error) {
 	s, err := text(n)
@@ -155,6 +159,9 @@ func tablePattern(n *yaml.Node) (string, error) {
 	}
 	if strings.HasPrefix(s, "__") {
 		return "", errors.New("names that start with __ are no tables, and are never touched")
+	}
+	if len(s) > patternBytesMax {
+		return "", fmt.Errorf("a name of %d bytes: at most %d are allowed", len(s), patternBytesMax)
 	}
 	return s, nil
 }
