@@ -15,8 +15,8 @@ func osDir(b *testing.B) vfs.Dir {
 	return dir
 }
 
-// BenchmarkIntend is one record, with its fsync, which is nearly all of it: so its input has only 26
-// bytes, where that of a policy has about a thousand.
+// BenchmarkIntend is one record, with its fsync, which is nearly all of it: so its input has only
+// 25 bytes, where that of a policy has about a thousand.
 func BenchmarkIntend(b *testing.B) {
 	l := mustOpen(b, osDir(b), 0)
 	defer func() { _ = l.Close() }()

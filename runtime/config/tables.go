@@ -144,7 +144,8 @@ func (d *decoder) readTables(c *Config) func(*yaml.Node) {
 }
 
 // patternBytesMax bounds a table's name or glob. The ledger notes which of them governs a table, in
-// at most 4 KiB: a table whose entry it refused to note would fall to the defaults when that is gone.
+// at most 4 KiB: a table whose entry it refused to note would fall to the defaults when that is
+// gone.
 const patternBytesMax = 4000
 
 // tablePattern reads a table's name or glob.
