@@ -106,7 +106,9 @@ func (h *header) survey(g *group, before tier.Offset) (surveyed, error) {
 	return out, err
 }
 
-// removeCopy forgets a copy of which the store has nothing any more.
+// removeCopy forgets a copy of which the store has nothing any more. Where the table was enabled
+// again before the end of a removal was heard of, its log may still be to be opened anew: of what
+// leaves it then nothing counts any more.
 func removeCopy(g *group, old *header, r tier.CopyRemoved) (draft, error) {
 	table, err := tableOf(g, r.Log)
 	if err != nil {
@@ -125,7 +127,7 @@ func removeCopy(g *group, old *header, r tier.CopyRemoved) (draft, error) {
 		return draft{}, named(key, err)
 	}
 	gone := old.outOfLog(r.Position, c.Epoch, c.Content.Range)
-	if !gone && !table.Leaves() {
+	if !gone && !table.Leaves() && c.Epoch >= table.Fresh {
 		return draft{}, refuse("log %s: the copy of %s at position %d is part of the log, which "+
 			"starts at %d", r.Log, c.Content.Range, r.Position, old.state.LogStart)
 	}
@@ -134,7 +136,9 @@ func removeCopy(g *group, old *header, r tier.CopyRemoved) (draft, error) {
 	if gone {
 		h.gone--
 	}
-	h.forgetMoves(&table)
+	if gone || h.copies == 0 {
+		h.forgetMoves(&table)
+	}
 	return draft{log: &h, deletes: [][]byte{key, attemptIDKey(c.Attempt)}}, nil
 }
 

@@ -164,13 +164,16 @@ func (l *modelLog) forget(t *tier.TableState) {
 
 func (m *model) remove(l *modelLog, t *tier.TableState, r tier.CopyRemoved) bool {
 	c, ok := l.copies[r.Position]
-	if !ok || !l.out(c) && !leaving(t) {
+	late := ok && c.Epoch < t.Fresh && c.Epoch >= l.fresh // its table was enabled again before
+	if !ok || !l.out(c) && !leaving(t) && !late {
 		return false
 	}
 	l.removed[r.Position] = c
 	delete(l.copies, r.Position)
 	delete(m.ids, c.Attempt)
-	l.forget(t)
+	if !late || len(l.copies) == 0 {
+		l.forget(t)
+	}
 	return true
 }
 

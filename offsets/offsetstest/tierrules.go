@@ -417,6 +417,7 @@ func ruleRemove(b *box) {
 	b.append(finished(orders0, a))
 	second := b.copies(orders0, 2, span(10, 20))
 	third := b.copies(orders0, 3, span(20, 30))
+	fourth := b.copies(orders0, 4, span(30, 40))
 	b.refused(removed(orders0, a.Position))
 	b.append(expired(orders0, 15, span(0, 10)))
 	b.refused(removed(orders0, second)) // half of it is in the log
@@ -438,10 +439,16 @@ func ruleRemove(b *box) {
 	b.append(removed(orders0, second))
 	b.append(disabled("orders", 3, tier.PolicyDelete))
 	b.append(enabled("orders", 4))
-	b.refused(removed(orders0, third)) // the log is not in the new epoch yet
+	b.append(removed(orders0, third)) // the log is not in the new epoch yet
+	b.reopens()
 	b.append(epochOpened(orders0, 4, true, 15))
-	b.append(removed(orders0, third))
+	b.append(removed(orders0, fourth))
 	b.copied(orders0, 15)
+	own := attempt(5, span(15, 25))
+	own.Epoch = 4
+	own.Position = b.append(started(orders0, own))
+	b.append(finished(orders0, own))
+	b.refused(removed(orders0, own.Position))
 }
 
 func clipAt(pos tier.Position, o tier.Offset) tier.Clip {
