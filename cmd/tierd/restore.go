@@ -119,6 +119,9 @@ func (c *restoreCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := cfg.Apart(&a.host, c.To); err != nil {
+		return usagef("--to %s: %v; want a directory apart", c.To, err)
+	}
 	sources, ledger, err := c.gather(a)
 	if err != nil {
 		return err

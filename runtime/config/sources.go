@@ -171,6 +171,30 @@ func (d *decoder) checkApart(c *Config, dataDir setting[string]) {
 	}
 }
 
+// Apart reports why files that are none of tierd's must not be written to a directory: it shares
+// them with a source, the bucket or data_dir; nil where it does not. A source's own directory is
+// apart: what it lost comes back there.
+func (c *Config) Apart(h *Host, dir string) error {
+	real := h.RealPath(dir)
+	shares := func(path string) bool {
+		other := h.RealPath(path)
+		return within(real, other) || within(other, real)
+	}
+	for _, s := range c.Sources {
+		if shares(s.Path) && real != h.RealPath(s.Path) {
+			return fmt.Errorf("it shares files with the source %q (%s), which takes them for logs", s.Name,
+				s.Path)
+		}
+	}
+	switch {
+	case c.Bucket.Directory != "" && shares(c.Bucket.Directory):
+		return fmt.Errorf("it shares files with the bucket's directory %s", c.Bucket.Directory)
+	case shares(c.DataDir):
+		return fmt.Errorf("it shares files with data_dir, %s", c.DataDir)
+	}
+	return nil
+}
+
 // within reports whether the path is dir or lies below it. Both are absolute and clean.
 func within(path, dir string) bool {
 	const separator = string(filepath.Separator)
