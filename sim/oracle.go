@@ -375,6 +375,11 @@ func (o *Oracle) tick() {
 		for i := range o.deletions {
 			o.deletions[i].forgiven = true
 		}
+		for table, since := range o.windows {
+			if o.w.Now < since {
+				delete(o.windows, table) // what began since may be over before the next look
+			}
+		}
 	}
 	o.clock = o.w.Now
 	if !o.w.astray() {
