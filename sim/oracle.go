@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -375,11 +376,8 @@ func (o *Oracle) tick() {
 		for i := range o.deletions {
 			o.deletions[i].forgiven = true
 		}
-		for table, since := range o.windows {
-			if o.w.Now < since {
-				delete(o.windows, table) // what began since may be over before the next look
-			}
-		}
+		// What begins from here on may be over before the next look.
+		maps.DeleteFunc(o.windows, func(_ string, since tier.Time) bool { return o.w.Now < since })
 	}
 	o.clock = o.w.Now
 	if !o.w.astray() {
