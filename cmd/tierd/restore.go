@@ -119,6 +119,9 @@ func (c *restoreCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := daemon.BucketThere(cfg); err != nil {
+		return err
+	}
 	if err := cfg.Apart(&a.host, c.To); err != nil {
 		return usagef("--to %s: %v; want a directory apart", c.To, err)
 	}
@@ -179,7 +182,7 @@ func (c *restoreCmd) gather(a *app) (sources []restore.Source, ledger string, er
 // write does what the plan says.
 func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m restore.Marker,
 	out *restored) (err error) {
-	s, closeStore, err := daemon.OpenStored(a.ctx, a.options(a.quiet()), cfg, m.LedgerID)
+	s, closeStore, err := daemon.OpenStored(a.ctx, a.options(a.quiet()), cfg, m.LedgerID, true)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ no local file.
 
 Recorded holes, and orphans that are too young to be collected, are listed and are no failure. What
 the store does not give while it gives others is listed as unread, neither sound nor lost, and the
-rest is looked at. Where it gives nothing, verify ends with an error.
+rest is looked at. Where it gives nothing, or has nothing of a ledger that has copied, verify ends
+with an error.
 
 Exit code: 0 if all is as it should be, 1 if anything is not, 3 if nothing is wrong and something is
 unread, or nothing can be looked at.
@@ -89,12 +90,16 @@ func (c *verifyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := daemon.BucketThere(cfg); err != nil {
+		return err
+	}
 	v := &verifier{app: a, cfg: cfg, fraction: fraction, seed: rand.Uint64(), workers: c.Workers,
 		subject: c.Subject}
 	if err := v.gather(); err != nil {
 		return err
 	}
-	s, done, err := daemon.OpenStored(a.ctx, a.options(a.quiet()), cfg, v.out.LedgerID)
+	copied := slices.ContainsFunc(v.logs, func(l *verify.Log) bool { return l.Positions > 0 })
+	s, done, err := daemon.OpenStored(a.ctx, a.options(a.quiet()), cfg, v.out.LedgerID, copied)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	mathrand "math/rand/v2"
+	"os"
 	"time"
 
 	thanos "github.com/thanos-io/objstore"
@@ -53,9 +55,10 @@ func (s Stored) Block(ctx context.Context, log tier.LogID, level uint8, block ui
 }
 
 // OpenStored opens the objects of a ledger for reading, in a process of its own: nothing is shared
-// with a daemon that may run. Close gives the client back.
-func OpenStored(ctx context.Context, opts Options, c *config.Config, ledger string) (Stored,
-	func() error, error) {
+// with a daemon that may run. Of a ledger that has copied it wants the store to have something. The
+// function that it returns gives the client back.
+func OpenStored(ctx context.Context, opts Options, c *config.Config, ledger string, copied bool) (
+	Stored, func() error, error) {
 	raw, err := opts.Bucket(ctx, c.Bucket, opts.Log)
 	if err != nil {
 		return Stored{}, nil, fmt.Errorf("bucket: %w", err)
@@ -68,7 +71,41 @@ func OpenStored(ctx context.Context, opts Options, c *config.Config, ledger stri
 	if err != nil {
 		return Stored{}, nil, errors.Join(err, raw.Close())
 	}
+	if copied {
+		if err := hasAny(ctx, s); err != nil {
+			return Stored{}, nil, errors.Join(err, raw.Close())
+		}
+	}
 	return Stored{s}, raw.Close, nil
+}
+
+// BucketThere wants the directory of a FILESYSTEM bucket to be there. It is asked before anything
+// is opened, since that makes the directory, and whoever only reads is to make none.
+func BucketThere(c *config.Config) error {
+	if c.Bucket.Directory == "" {
+		return nil
+	}
+	_, err := os.Stat(c.Bucket.Directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("bucket: the directory %s is not there. Is its file system mounted?",
+			c.Bucket.Directory)
+	}
+	return err
+}
+
+// hasAny wants the store to have its owner object, or anything else of the ledger: without the
+// owner object alone it can still be looked at and read. What the store does not give is no answer,
+// and for whoever reads it to tell of.
+func hasAny(ctx context.Context, s *objstore.Store) error {
+	if _, err := s.Owner(ctx); !errors.Is(err, tier.ErrVanished) {
+		return nil
+	}
+	found := errors.New("found")
+	if err := s.Objects(ctx, func(tier.StoredObject) error { return found }); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is not there, and nothing else of it. Is it the right bucket, and "+
+		"mounted?", errUnknownStore, s.Keys().Owner())
 }
 
 // robust gives each call on a bucket a deadline, and repeats those that fail for the moment.
