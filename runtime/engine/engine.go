@@ -520,11 +520,13 @@ func (e *Engine) blocked(l *logIndex) *tier.Reason {
 			l.incarnation, l.state.Incarnation)
 	case l.elsewhere() && l.incarnation == "" && l.state.Source != "":
 		return reason(tier.CodeMoved, "the log was in the source %q and is in %q now, and nothing tells "+
-			"that it is the same one: move it back, or drop what was copied", l.state.Source, l.source)
+			"that it is the same one: move its local directory back (tierd drop would "+
+			"delete the copies of its whole table in the store)", l.state.Source, l.source)
 	case l.shrunk():
 		return reason(tier.CodeIncarnation, "the log ends at %d, below the copied offset %d: it was cut "+
-			"off, or begun anew under the same name, and nothing tells which: move it away, or drop what "+
-			"was copied", l.localEnd, l.state.Copied)
+			"off, or begun anew under the same name, and nothing tells which: move its local directory "+
+			"away (tierd drop would delete the copies of its whole table in the store)",
+			l.localEnd, l.state.Copied)
 	}
 	return nil
 }
