@@ -107,15 +107,25 @@ func (c *exhaustCmd) Run(a *app) error {
 		return ended(exitInterrupted)
 	case e.Stopped:
 		a.printf("the budget ended the search: it is NOT exhaustive\n")
+		vacuous(a, p, e, "more --budget")
 		return ended(exitVacuous)
 	}
 	a.printf("exhaustive within these bounds: %s\n", search)
-	if e.Deletions == 0 && p.NotApplicable(sim.LocalDeletion) == "" {
-		a.printf("VACUOUS: never met: %s%s: name a table with --table of which something goes, or "+
-			"give more --actions\n", sim.LocalDeletion, screen.Line(against(p, e)))
+	if vacuous(a, p, e, "more --actions") {
 		return ended(exitVacuous)
 	}
 	return nil
+}
+
+// vacuous tells whether nothing was deleted in any history where something could have been, and
+// says what may help.
+func vacuous(a *app, p *sim.Project, e *sim.Explored, more string) bool {
+	if e.Deletions > 0 || p.NotApplicable(sim.LocalDeletion) != "" {
+		return false
+	}
+	a.printf("VACUOUS: never met: %s%s: name a table with --table of which something goes, or "+
+		"give %s\n", sim.LocalDeletion, screen.Line(against(p, e)), more)
+	return true
 }
 
 // against names the rules of the policies that denied a deletion.
