@@ -55,18 +55,25 @@ func (o *Oracle) leftBehind(l *ledgerLog, t tier.TableState) {
 }
 
 // removedCopy notes what goes away with a copy that is being removed: what neither disk nor another
-// copy that counts has.
+// copy that counts has. A plain file whose end nothing told may lie over the offsets of others, and
+// has none of their bytes.
 func (o *Oracle) removedCopy(l *ledgerLog, f *tier.Fact, t tier.TableState) {
 	id := l.state.Log
 	if l.counts(f.Add, t) {
 		return // a crime, and judged as one
 	}
+	base := f.Add.Content.Range.Base
+	keeps := func(other tier.Offset) bool {
+		return o.w.Config.Layout == tier.LayoutKafka || other == base
+	}
 	gone := tier.RangeSet{}.Add(l.clip(f.Position, f.Add.Content.Range))
 	for _, s := range o.local(id) {
-		gone = gone.Subtract(s.Range)
+		if keeps(s.Base) {
+			gone = gone.Subtract(s.Range)
+		}
 	}
 	for _, other := range l.facts {
-		if other.Add != nil && l.counts(other.Add, t) {
+		if other.Add != nil && l.counts(other.Add, t) && keeps(other.Add.Content.Range.Base) {
 			gone = gone.Subtract(l.clip(other.Position, other.Add.Content.Range))
 		}
 	}

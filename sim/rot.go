@@ -77,6 +77,9 @@ func (w *World) spot(data []byte, part int) int {
 		at += head + int(binary.BigEndian.Uint32(data[at+8:]))
 		ends = append(ends, at-1)
 	}
+	if ends == nil { // what is left of a file that was cut off
+		return len(data) - 1
+	}
 	return min(ends[part*(len(ends)-1)/(spots-1)], len(data)-1)
 }
 
