@@ -225,6 +225,16 @@ func (l *logIndex) over(s *tier.LocalSegment) []tier.Position {
 	return out
 }
 
+// raisedMeanwhile is a dispute that came while a comparison looked that ends now, below where the
+// copies are cut off by what it found; nil if there is none.
+func (l *logIndex) raisedMeanwhile() *dispute {
+	n := len(l.state.Clips)
+	if l.disputed == nil || !l.news || n == 0 || l.disputed.at >= l.state.Clips[n-1].Offset {
+		return nil
+	}
+	return l.disputed
+}
+
 // compareFinished takes over what the batches said.
 func (e *Engine) compareFinished(l *logIndex, res Result) {
 	what := failure{effect: "compare"}
@@ -237,6 +247,7 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 			l.remote[i] = l.state.Clip(l.remote[i])
 		}
 		l.sum.holds = false
+		deeper := l.raisedMeanwhile()
 		l.disputed, l.kept, l.remoteKept = nil, nil, nil
 		// What the ledger has accepted no more has to be asked about again.
 		l.quarantine = slices.DeleteFunc(l.quarantine, func(q quarantine) bool {
@@ -247,6 +258,9 @@ func (e *Engine) compareFinished(l *logIndex, res Result) {
 		// Meanwhile the source may have been cut off once more, and below where this one looked.
 		l.recheck = true
 		l.raise()
+		if deeper != nil && (l.disputed == nil || deeper.at < l.disputed.at) {
+			l.disputed = deeper // nobody raises it again
+		}
 	case Agreed:
 		l.succeeded(what)
 		if l.disputed == nil || l.news {

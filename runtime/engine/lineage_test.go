@@ -454,6 +454,25 @@ func TestACutBelowAComparisonIsSeen(t *testing.T) {
 	}
 }
 
+// TestWhatIsDoubtedWhileAComparisonLooksIsLookedAt: while the batches from 8 on are compared, tiering
+// goes off, and what was rolled below them is doubted, too, which no source's record says again.
+func TestWhatIsDoubtedWhileAComparisonLooksIsLookedAt(t *testing.T) {
+	t.Parallel()
+	r := threeCopies(t)
+	r.look(led(nil, rewritten(0, 8), tail(8)))
+	r.step(Reconfigured{Settings: settings(func(s *Settings, tab *tier.Table) {
+		s.Generation, tab.Tiering, tab.DisablePolicy = 2, false, tier.PolicyRetain
+	})})
+	r.step(Finished{ID: take[ChangeTier](r).ID, Result: Done{}})
+	if f := r.diverged(8, 3); f.From != 8 {
+		t.Fatalf("compared from %d, want 8", f.From)
+	}
+	if f := take[Compare](r); f.From != 0 {
+		t.Fatalf("compared from %d, want from what was doubted meanwhile", f.From)
+	}
+	r.none()
+}
+
 // TestADoubtOfACopyDoesNotHideADeeperOne: a segment that is being copied disputes offset 14, and
 // since it was read the source's record contradicts all from 4 on.
 func TestADoubtOfACopyDoesNotHideADeeperOne(t *testing.T) {
