@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/tierd/tierd/runtime/api"
 	"github.com/tierd/tierd/runtime/config"
@@ -195,6 +196,11 @@ func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m res
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
+	alone, err := lockTarget(c.To)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, alone.Close()) }()
 	bar := newTimedBar(a, "restored ", plan.Bytes())
 	defer bar.finish()
 	t := &restore.Target{Dir: dir, Store: patient(s), Done: bar.add, SetTime: func(name string,
@@ -212,6 +218,22 @@ func (c *restoreCmd) write(a *app, cfg *config.Config, plan *restore.Plan, m res
 		return fmt.Errorf("%s is not complete: %w", c.To, err)
 	}
 	return nil
+}
+
+// lockTarget keeps every other restore out of the directory until it is closed, or the process
+// ends: two of them would give names to what the other has half written. Nothing is left in the
+// directory. A file system that knows no such locks, as NFS of a directory, keeps none out.
+func lockTarget(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: another tierd restores into it: wait until that is done, or give a "+
+			"directory of its own", dir)
+	}
+	return f, nil
 }
 
 // missed is a file that the store does not have, and why.

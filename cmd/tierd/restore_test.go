@@ -286,6 +286,31 @@ func TestARestoreReplacesNothing(t *testing.T) {
 	}
 }
 
+// TestTwoRestoresNeedTwoDirectories: the second one neither writes nor names anything, and is let
+// in when the first has ended.
+func TestTwoRestoresNeedTwoDirectories(t *testing.T) {
+	t.Parallel()
+	l := archived(t)
+	to := t.TempDir()
+	first, err := lockTarget(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := l.restore("epochs/0", "--to", to)
+	if code != exitRuntime || !strings.Contains(stderr, to+": another tierd restores into it") {
+		t.Errorf("beside another: %d %s", code, stderr)
+	}
+	if got := files(t, to); len(got) > 0 {
+		t.Errorf("beside another it wrote %v", got)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code, r, stderr := l.restore("epochs/0", "--to", to); code != exitOK || r.Written == 0 {
+		t.Errorf("then: %d %+v %s", code, r, stderr)
+	}
+}
+
 func TestAPartIsRestored(t *testing.T) {
 	t.Parallel()
 	l := archived(t)

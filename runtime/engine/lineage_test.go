@@ -454,8 +454,8 @@ func TestACutBelowAComparisonIsSeen(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoubtedWhileAComparisonLooksIsLookedAt: while the batches from 8 on are compared, tiering
-// goes off, and what was rolled below them is doubted, too, which no source's record says again.
+// TestWhatIsDoubtedWhileAComparisonLooksIsLookedAt: while the batches from 8 on are compared,
+// tiering goes off, and what was rolled below them is doubted, too, which no record says again.
 func TestWhatIsDoubtedWhileAComparisonLooksIsLookedAt(t *testing.T) {
 	t.Parallel()
 	r := threeCopies(t)
