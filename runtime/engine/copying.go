@@ -166,7 +166,7 @@ func (e *Engine) maintain(l *logIndex) {
 // resolveNext has the outcome of the oldest attempt found out that is not known. Where nothing is
 // decided about the log's source the store alone can tell; before the first look nobody knows.
 func (e *Engine) resolveNext(l *logIndex) {
-	if len(l.attempts) == 0 || l.resolving || l.unseen() {
+	if len(l.attempts) == 0 || l.resolving || e.unseen(l) {
 		return
 	}
 	l.resolving = true

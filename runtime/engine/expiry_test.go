@@ -104,10 +104,33 @@ func TestNothingExpiresBehindAHoleBeforeTheFirstLook(t *testing.T) {
 		t.Errorf("got %+v, want the one that came back first", f)
 	}
 
-	r = holed(t)
-	r.step(SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceVanished}})
-	if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 10 {
-		t.Errorf("without the source expires %+v", f)
+	for _, code := range []tier.Code{tier.CodeSourceVanished, tier.CodeSourceUnread} {
+		r = holed(t)
+		r.step(SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: code}})
+		if f := take[Expire](r); len(f.Segments) != 1 || f.Segments[0].Base != 10 {
+			t.Errorf("%s: expires %+v", code, f)
+		}
+	}
+}
+
+// TestADisablementEndsWhereTheSourceCannotBeRead: what became of an attempt the store alone can
+// tell then, as where the source has gone.
+func TestADisablementEndsWhereTheSourceCannotBeRead(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, e: New(), now: epochStart}
+	r.step(Reconfigured{Settings: settings(func(_ *Settings, tab *tier.Table) {
+		tab.Tiering, tab.DisablePolicy = false, tier.PolicyRetain
+	})})
+	r.step(Restored{State: tier.LogState{Log: orders, Source: "wal", Layout: tier.LayoutPlain,
+		Epoch: 1, Copied: 10, Next: 2}, Copies: []tier.Remote{remote(0)}, Attempts: []tier.Attempt{{
+		ID: tier.AttemptID{7}, Epoch: 1, Range: tier.Range{Base: 10, Next: 20}, Position: 1}}})
+	r.step(RestoredTable{State: tier.TableState{Table: "orders", State: tier.Disabling, Epoch: 2,
+		Policy: tier.PolicyRetain}})
+	r.step(Started{})
+	r.none()
+	r.step(SourceScanned{Source: "wal", Trouble: &tier.Reason{Code: tier.CodeSourceUnread}})
+	if f := take[Resolve](r); f.Source != "" {
+		t.Errorf("got %+v, want the store asked alone", f)
 	}
 }
 

@@ -180,15 +180,15 @@ func (e *Engine) copiesBelow(l *logIndex, t *tableIndex, o tier.Offset) (at tier
 // a start that moves would pass over it unseen. One at a source in trouble would wait for ever.
 func (e *Engine) returns(l *logIndex, t *tableIndex) bool {
 	if l.block != nil {
-		return l.unseen()
+		return e.unseen(l)
 	}
 	return e.copying(t) && l.state.Epoch == t.state.Epoch
 }
 
 // unseen reports whether the source is still to be looked at for the first time: what came back
-// into a hole meanwhile is not known.
-func (l *logIndex) unseen() bool {
-	return l.block != nil && l.block.Code == tier.CodeSourceUnread
+// into a hole meanwhile is not known. One that cannot be read was looked at.
+func (e *Engine) unseen(l *logIndex) bool {
+	return l.block != nil && l.block.Code == tier.CodeSourceUnread && e.source(l.source).trouble == nil
 }
 
 // remoteDue is the earliest time at which some limit lets the i-th remote segment go, and with it
