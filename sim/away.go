@@ -74,7 +74,9 @@ func (o *Oracle) removedCopy(l *ledgerLog, f *tier.Fact, t tier.TableState) {
 	}
 	for _, other := range l.facts {
 		if other.Add != nil && l.counts(other.Add, t) && keeps(other.Add.Content.Range.Base) {
-			gone = gone.Subtract(l.clip(other.Position, other.Add.Content.Range))
+			r := l.clip(other.Position, other.Add.Content.Range)
+			r.Base = min(max(r.Base, l.state.LogStart), r.Next) // what is below is nobody's any more
+			gone = gone.Subtract(r)
 		}
 	}
 	for _, r := range gone {
