@@ -195,7 +195,8 @@ func TestSearchLeavesNothingOut(t *testing.T) {
 }
 
 // TestSearchWaitsAsLongAsItMust: of the times after which the process does the same, a search goes
-// on from the shortest alone, and all that the process does after any of them it does there, too.
+// on from the shortest alone, and with tierd's own settings and policies all that the process does
+// after any of them it does there, too. Others may ask for a time that only two of them add up to.
 func TestSearchWaitsAsLongAsItMust(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]Bounds{
